@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"bmoe/profile"
+)
+
+// Comparison is one run held against a baseline.
+type Comparison struct {
+	Comparable bool
+	Reason     string   // why not comparable
+	Differs    []string // knobs that differ, as in "release-mmap on"
+	Identical  bool     // the texts are the same bytes
+	// SpeedPct is the change of decode speed in percent of the baseline's.
+	SpeedPct profile.Maybe[float64]
+	// StallPct is the change of stall a token in percent of the baseline's.
+	StallPct profile.Maybe[float64]
+}
+
+// Compare holds a run against a baseline. Runs that did not start from the
+// same state, or did not finish, are not compared.
+func Compare(base, r *Run) Comparison {
+	c := Comparison{Differs: r.Config.differences(base.Config)}
+	switch {
+	case base.Err != nil || r.Err != nil:
+		c.Reason = "a run did not finish"
+	case base.StartKey != r.StartKey:
+		c.Reason = "the runs did not start from the same state"
+	case base.ColdCache != r.ColdCache:
+		c.Reason = "one run started with a warm cache"
+	default:
+		c.Comparable = true
+	}
+	if !c.Comparable {
+		return c
+	}
+	c.Identical = base.Result.TextSHA256 == r.Result.TextSHA256
+	c.SpeedPct = changePct(base.Result.DecodeTPS, r.Result.DecodeTPS)
+	c.StallPct = changePct(base.Result.PerToken.Stall, r.Result.PerToken.Stall)
+	return c
+}
+
+func changePct(from, to profile.Maybe[float64]) profile.Maybe[float64] {
+	if !from.OK || !to.OK || from.Value == 0 {
+		return profile.Maybe[float64]{}
+	}
+	return profile.Some((to.Value/from.Value - 1) * 100)
+}
+
+// knobs returns the settings that may differ between runs of a session, each
+// in the words of the screen.
+func (c Config) knobs() map[string]string {
+	onOff := func(b bool) string {
+		if b {
+			return "on"
+		}
+		return "off"
+	}
+	return map[string]string{
+		"release-mmap": onOff(c.ReleaseMmap),
+		"lanes":        fmt.Sprint(c.Lanes),
+		"cache":        fmt.Sprint(c.CacheMiB, " MiB"),
+		"overlap":      onOff(c.Overlap),
+		"stream":       onOff(c.Stream),
+		"dense":        string(c.Dense),
+		"numerics":     c.Numerics,
+		"kv":           c.KVType,
+		"threads":      fmt.Sprint(c.Threads),
+		"policy":       c.CachePolicy,
+		"io":           strings.TrimSpace(c.IOEngine + " " + c.SimulateHost),
+	}
+}
+
+// differences lists the knobs in which c differs from base, in c's values.
+func (c Config) differences(base Config) []string {
+	var out []string
+	was := base.knobs()
+	for k, v := range c.knobs() {
+		if was[k] != v {
+			out = append(out, k+" "+v)
+		}
+	}
+	sort.Strings(out)
+	return out
+}

@@ -1,0 +1,147 @@
+package profile
+
+// RingTokens is how many of the latest tokens a snapshot carries.
+const RingTokens = 256
+
+// MaxLanes bounds the lanes that a snapshot can describe.
+const MaxLanes = 64
+
+// Snapshot is all that a screen may know, copied out at one instant. It holds
+// no pointer into the engine. Times are nanoseconds, sizes bytes, rates bytes
+// a second unless a name says otherwise.
+type Snapshot struct {
+	At    int64 // clock.Now
+	Phase Phase
+	Model Model
+
+	Run          int // number of the current or last run, from 1; 0 before the first
+	Step, Steps  int // tokens generated, and at most
+	Prompt       int // tokens of the prompt that had to be prefilled
+	PromptDone   int // of them, done
+	CtxUsed, Ctx int
+	Started      int64        // clock.Now at the run's start
+	Elapsed      int64        // of the current run, or of the last when idle
+	TTFT         Maybe[int64] // from the start of the run to the first token
+	PrefillTPS   Maybe[float64]
+	DecodeTPS    Maybe[float64]
+	DroppedTurns int // turns of the conversation dropped because they no longer fit
+
+	Sum    Record             // over the run's decoded tokens
+	Tokens [RingTokens]Record // ring of decoded tokens of all runs
+	Count  int64              // records ever written; the latest is Tokens[(Count-1)%RingTokens]
+
+	Wall struct{ P50, P95 Maybe[int64] } // of the run's decoded tokens
+
+	Cache   Cache
+	Lanes   Lanes
+	Mapping Mapping
+	Process Process
+
+	Simulated bool // figures come from a simulated host
+	Lossy     bool
+}
+
+// Latest returns the i-th latest record, 0 being the newest.
+func (s *Snapshot) Latest(i int) (*Record, bool) {
+	if i < 0 || int64(i) >= min(s.Count, RingTokens) {
+		return nil, false
+	}
+	return &s.Tokens[(s.Count-1-int64(i))%RingTokens], true
+}
+
+// Model describes the open model.
+type Model struct {
+	Name, Arch, Quant                       string
+	FileBytes                               int64
+	Shards                                  int
+	Layers, MoELayers, Experts, ExpertsUsed int
+	ExpertBytesAll                          int64 // all routed experts
+	TokenCycle                              int64 // layers x top-k x expert bytes
+	HostMemory                              Maybe[int64]
+}
+
+// Cache is the state of the expert cache.
+type Cache struct {
+	Streaming            bool // false: experts are computed from the mapping
+	Policy               string
+	Budget, Resident     int64 // logical expert bytes
+	Arena                int64 // bytes committed for slots
+	Slots, SlotsUsed     int
+	HitNow               Maybe[float64] // percent, of the last 16 tokens
+	HitRun               Maybe[float64] // percent, of the run's decoding
+	LayerWorkingSet      int64          // the least budget that works at all
+	Lookups, Hits        int64          // since the cache was last emptied, prefill included
+	Evictions, Rereads   int64
+	ReadBytes            int64
+	BudgetStep           int64 // F5/F6 step: an eighth of all experts
+	EvictionsPerTok      Maybe[float64]
+	RereadsPerTok        Maybe[float64]
+	ReadPerTok           Maybe[float64] // logical bytes a decoded token
+	BelowTokenCycle      bool
+	BudgetAuto           bool
+	SlotRoundingOverhead int64 // arena bytes beyond the budget
+}
+
+// Lanes is the state of the readers.
+type Lanes struct {
+	Engine    string // lanes, uring; empty when nothing is streamed
+	Mode      string // direct, BUFFERED, SIMULATED
+	Reason    string // why not direct, or why not the engine asked for
+	N         int
+	Overlap   bool
+	Queue     int            // requests waiting
+	Rate      Maybe[float64] // bytes a second served while a run was reading, over the last second of run time
+	RateRun   Maybe[float64] // bytes served over lane busy time, times lanes in use: what the drive gave during the run
+	P50, P99  Maybe[int64]   // latency inside the system call, of the run
+	Wake50    Maybe[int64]   // from completion until a waiting worker ran again
+	Lane      [MaxLanes]Lane
+	Reads     int64 // of the run
+	Bytes     int64 // window bytes of the run
+	BusyNanos int64 // summed over lanes, of the run
+}
+
+// Lane is one reader.
+type Lane struct {
+	Rate  Maybe[float64] // bytes a second, over the last second of run time
+	Bytes int64
+	Reads int64
+	Busy  int64
+}
+
+// MappingState is what has become of the model file's mapping.
+type MappingState string
+
+// The states of a mapping.
+const (
+	MappingNone     MappingState = "none"
+	MappingMapped   MappingState = "mapped"
+	MappingReleased MappingState = "released"
+	MappingDeclined MappingState = "declined"
+)
+
+// Mapping is the state of the model file's mapping.
+type Mapping struct {
+	State          MappingState
+	Reason         string // when declined
+	Bytes          int64  // mapped now
+	Views          int    // shards mapped now
+	WeightsChecked Maybe[int64]
+	WeightsInside  Maybe[int64]   // by asking the OS
+	Inside         string         // names of the first few inside
+	LanesReopened  bool           // since the mapping was released
+	Dense          string         // the dense policy
+	DenseResident  Maybe[float64] // fraction of the dense weights in RAM
+}
+
+// Process is what the process costs the host.
+type Process struct {
+	CPUPerToken      Maybe[int64]
+	MajFltPerToken   Maybe[float64]
+	RSS, RSSAnon     Maybe[int64]
+	AvailableMemory  Maybe[int64]
+	ForeignIO        Maybe[float64] // bytes a second moved by others on the model's drive
+	GCPercent        Maybe[float64] // share of CPU time spent in garbage collection, of the run
+	Temperature      Maybe[float64] // degrees Celsius
+	Threads, MaxProc int
+	Contended        bool // another process used the drive enough to spoil the run
+}
