@@ -1,0 +1,37 @@
+package gguf
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// FormatError says that a file is not a GGUF file that can be used: what is
+// wrong, where, and what to do. errors.As tells it from an I/O error.
+type FormatError struct {
+	Path   string // the file
+	Offset int64  // the byte at which the trouble was found, or -1 if it is with the file as a whole
+	Msg    string // what is wrong there
+}
+
+// Error returns the message in one line.
+func (e *FormatError) Error() string {
+	if e.Offset < 0 {
+		return fmt.Sprintf("%s: %s", e.Path, e.Msg)
+	}
+	return fmt.Sprintf("%s: at byte %d: %s", e.Path, e.Offset, e.Msg)
+}
+
+// fileError returns a FormatError about a file as a whole.
+func fileError(path, format string, args ...any) error {
+	return &FormatError{Path: path, Offset: -1, Msg: fmt.Sprintf(format, args...)}
+}
+
+// quote prints a name that came from a file, on one line and not longer than a
+// reader can take in.
+func quote(s string) string {
+	const most = 80
+	if len(s) > most {
+		return strconv.Quote(s[:most]) + "..."
+	}
+	return strconv.Quote(s)
+}
