@@ -1,0 +1,6 @@
+//go:build !(amd64 || arm64) || noasm
+
+package kernel
+
+// pause has no portable form; the atomic load between two calls is the delay.
+func pause() {}
