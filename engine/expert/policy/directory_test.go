@@ -1,0 +1,204 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// TestAgainstPlainLRU drives random batches and checks, against a plain
+// model of least-recently-used, who is resident after each of them.
+func TestAgainstPlainLRU(t *testing.T) {
+	shape := Shape{Experts: 8, Used: 2, Bytes: []int64{10, 0, 15}}
+	rng := rand.New(rand.NewPCG(1, 2))
+	p, err := New("lru", shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const budget = 95
+	d := NewDirectory(shape, budget, p)
+	var recency []Key // least recent first
+	var plan Plan
+	var hits, evictions int64
+	for range 5000 {
+		layer := []int{0, 2}[rng.IntN(2)]
+		ids := make([]int32, 2*(1+rng.IntN(2)))
+		for i := range ids {
+			ids[i] = int32(rng.IntN(8))
+		}
+		d.Visit(layer, 1, ids, &plan)
+
+		// The plain model: touch all, then evict the oldest outside the batch until it fits.
+		inBatch := map[Key]bool{}
+		for _, id := range ids {
+			k := shape.Key(layer, id)
+			if i := slices.Index(recency, k); i >= 0 {
+				if !inBatch[k] {
+					hits++
+				}
+				recency = slices.Delete(recency, i, i+1)
+			}
+			inBatch[k] = true
+			recency = append(recency, k)
+		}
+		size := func() (n int64) {
+			for _, k := range recency {
+				n += shape.Bytes[shape.Layer(k)]
+			}
+			return n
+		}
+		for size() > budget {
+			recency = slices.Delete(recency, 0, 1)
+			evictions++
+		}
+
+		for k := range Key(shape.Keys()) {
+			if d.IsResident(k) != slices.Contains(recency, k) {
+				t.Fatalf("key %d: resident %v, want %v", k, d.IsResident(k), !d.IsResident(k))
+			}
+		}
+		if got, n := d.Resident(); got != size() || n != len(recency) || got > budget {
+			t.Fatalf("resident %d bytes in %d, want %d in %d", got, n, size(), len(recency))
+		}
+	}
+	if c := d.Counters(); c.Hits != hits || c.Evictions != evictions || c.Hits == 0 || c.Evictions == 0 {
+		t.Fatalf("counted %+v, want %d hits and %d evictions", c, hits, evictions)
+	}
+}
+
+func TestBatchLargerThanBudgetReadsEachOnce(t *testing.T) {
+	shape := Shape{Experts: 16, Used: 2, Bytes: []int64{10}}
+	p, _ := New("lru", shape)
+	d := NewDirectory(shape, 40, p)
+	var plan Plan
+	ids := []int32{3, 1, 4, 1, 5, 9, 2, 6}
+	d.Visit(0, 1, ids[:2], &plan)
+	d.Visit(0, 1, ids, &plan)
+	var order []Key
+	done := map[Key]bool{}
+	for _, s := range plan.Steps {
+		for _, v := range s.Evicted {
+			if inPlan := slices.ContainsFunc(plan.Steps, func(s Step) bool { return s.Key == v }); inPlan && !done[v] {
+				t.Errorf("step %d takes the place of %d before its turn", s.Key, v)
+			}
+		}
+		done[s.Key] = true
+		order = append(order, s.Key)
+	}
+	if want := []Key{3, 1, 4, 5, 9, 2, 6}; !slices.Equal(order, want) {
+		t.Errorf("order %v, want %v", order, want)
+	}
+	if got, _ := d.Resident(); got != 40 {
+		t.Errorf("resident %d bytes, want the budget of 40", got)
+	}
+	want := Counters{Lookups: 9, Hits: 2, Evictions: 3, ReadBytes: 70}
+	if got := d.Counters(); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
+	}
+}
+
+func TestLRUScoresNothingBelowATokenCycle(t *testing.T) {
+	// MISSION.md section 3: the layer order is a cycle, so the least recently used is the soonest needed.
+	shape := Shape{Experts: 4, Used: 1, Bytes: []int64{10, 10, 10, 10}}
+	for _, budget := range []int64{30, 40} {
+		p, _ := New("lru", shape)
+		d := NewDirectory(shape, budget, p)
+		var plan Plan
+		for range 10 {
+			for layer := range 4 {
+				d.Visit(layer, 1, []int32{0}, &plan)
+			}
+		}
+		want := int64(0)
+		if budget >= shape.TokenCycle() {
+			want = 36
+		}
+		if got := d.Counters().Hits; got != want {
+			t.Errorf("budget %d: %d hits, want %d", budget, got, want)
+		}
+	}
+}
+
+func TestResizeEvictsInOrderAndForgetsNothingElse(t *testing.T) {
+	shape := Shape{Experts: 8, Used: 1, Bytes: []int64{10}}
+	p, _ := New("lru", shape)
+	d := NewDirectory(shape, 50, p)
+	var plan Plan
+	for _, id := range []int32{0, 1, 2, 3, 4, 0} {
+		d.Visit(0, 1, []int32{id}, &plan)
+	}
+	if got, want := d.Resize(20), []Key{1, 2, 3}; !slices.Equal(got, want) {
+		t.Errorf("resize gave up %v, want %v", got, want)
+	}
+	d.Visit(0, 1, []int32{4}, &plan)
+	if !plan.Steps[0].Hit {
+		t.Error("the most recent expert did not survive the resize")
+	}
+	d.Resize(50)
+	d.Visit(0, 1, []int32{1}, &plan)
+	if c := d.Counters(); c.Rereads != 1 {
+		t.Errorf("%d re-reads, want 1", c.Rereads)
+	}
+	d.Empty()
+	if got, n := d.Resident(); got != 0 || n != 0 || d.Counters() != (Counters{}) {
+		t.Errorf("not empty: %d bytes, %d experts, %+v", got, n, d.Counters())
+	}
+}
+
+func TestVisitDoesNotAllocate(t *testing.T) {
+	shape := Shape{Experts: 64, Used: 8, Bytes: make([]int64, 8)}
+	for i := range shape.Bytes {
+		shape.Bytes[i] = 10
+	}
+	p, _ := New("lru", shape)
+	d := NewDirectory(shape, 1000, p)
+	var plan Plan
+	rng := rand.New(rand.NewPCG(3, 4))
+	ids := make([]int32, 8)
+	visit := func() {
+		for layer := range 8 {
+			for i := range ids {
+				ids[i] = int32(rng.IntN(64))
+			}
+			d.Visit(layer, 1, ids, &plan)
+		}
+	}
+	for range 50 {
+		visit()
+	}
+	if n := testing.AllocsPerRun(100, visit); n != 0 {
+		t.Errorf("%v allocations a token", n)
+	}
+}
+
+func TestUnknownPolicyNamesTheKnown(t *testing.T) {
+	_, err := New("lur", Shape{Experts: 1, Bytes: []int64{1}})
+	if want := `unknown cache policy "lur"; known: lru`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func BenchmarkVisit(b *testing.B) {
+	shape := Shape{Experts: 128, Used: 8, Bytes: make([]int64, 48)}
+	for i := range shape.Bytes {
+		shape.Bytes[i] = 3 << 20
+	}
+	for _, mib := range []int64{1000, 4000} {
+		b.Run(fmt.Sprint(mib, "MiB"), func(b *testing.B) {
+			p, _ := New("lru", shape)
+			d := NewDirectory(shape, mib<<20, p)
+			var plan Plan
+			rng := rand.New(rand.NewPCG(3, 4))
+			ids := make([]int32, 8)
+			layer := 0
+			for b.Loop() {
+				for i := range ids {
+					ids[i] = int32(rng.IntN(128))
+				}
+				d.Visit(layer, 1, ids, &plan)
+				layer = (layer + 1) % 48
+			}
+		})
+	}
+}
