@@ -1,0 +1,273 @@
+package tokenizer
+
+import (
+	"fmt"
+	"hash/maphash"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// bpe merges byte-level pieces: a piece begins as its bytes, and the neighbours
+// whose merge has the lowest rank become one symbol until no merge is left. Equal
+// ranks go from left to right.
+//
+// A symbol is a token's id. Symbols that are no token (a merge whose result the
+// vocabulary lacks) get numbers above the vocabulary.
+type bpe struct {
+	v       *vocab
+	pre     preTokenizer
+	bytes   [256]int32 // the symbol of each byte
+	extra   []string   // bytes of the symbols above the vocabulary
+	merges  mergeTable
+	results []int32 // symbol that each merge makes, by rank
+	scratch sync.Pool
+}
+
+// byteRunes is GPT-2's alphabet, in which a token's text is written: printable
+// bytes stand for themselves, the others for U+0100 and up.
+var byteRunes, runeBytes = func() (runes [256]rune, bytes map[rune]byte) {
+	bytes = make(map[rune]byte, 256)
+	next := rune(256)
+	for b := range 256 {
+		r := rune(b)
+		if !(b >= 0x21 && b <= 0x7E || b >= 0xA1 && b <= 0xAC || b >= 0xAE) {
+			r = next
+			next++
+		}
+		runes[b], bytes[r] = r, byte(b)
+	}
+	return runes, bytes
+}()
+
+// runeTable is runeBytes as an array, for loading: byte+1, or 0.
+var runeTable = func() (t [0x144]uint16) {
+	for r, b := range runeBytes {
+		t[r] = uint16(b) + 1
+	}
+	return t
+}()
+
+// appendRaw translates from GPT-2's alphabet. A character outside it stands for
+// itself.
+func (b *bpe) appendRaw(dst []byte, text string) []byte {
+	for _, r := range text {
+		if int(r) < len(runeTable) && runeTable[r] != 0 {
+			dst = append(dst, byte(runeTable[r]-1))
+		} else {
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return dst
+}
+
+// newBPE reads merges and the pre-tokenizer of a "gpt2" model.
+func newBPE(v *vocab, meta Metadata) (model, bool, error) {
+	name, err := meta.StringOr(keyPre, "")
+	if err != nil {
+		return nil, false, err
+	}
+	pre, ok := preTokenizers[name]
+	if !ok {
+		return nil, false, fmt.Errorf("unknown %s %q (known: %s)", keyPre, name, known(preTokenizers))
+	}
+	merges, err := meta.Strings(keyMerges)
+	if err != nil {
+		return nil, false, err
+	}
+	b := &bpe{v: v, pre: pre}
+	b.scratch.New = func() any { return newScratch(v.table.seed) }
+	if err := b.load(merges); err != nil {
+		return nil, false, err
+	}
+	return b, false, nil
+}
+
+// load enters the merges by the symbols of their halves.
+func (b *bpe) load(merges []string) error {
+	extra := map[string]int32{}
+	symbol := func(text string) int32 {
+		if id := b.v.table.find(b.v.texts, text); id != None {
+			return id
+		}
+		id, ok := extra[text]
+		if !ok {
+			id = int32(len(b.v.texts) + len(b.extra))
+			extra[strings.Clone(text)] = id
+			b.extra = append(b.extra, string(b.appendRaw(nil, text)))
+		}
+		return id
+	}
+	for i, r := range byteRunes {
+		b.bytes[i] = symbol(string(r))
+	}
+	b.merges = newMergeTable(len(merges))
+	b.results = make([]int32, len(merges))
+	var joined []byte
+	for rank, m := range merges {
+		// A half may begin with a space, so the search begins behind the first byte.
+		cut := 0
+		if len(m) > 1 {
+			cut = strings.IndexByte(m[1:], ' ') + 1
+		}
+		if cut == 0 || cut == len(m)-1 {
+			return fmt.Errorf("%s: element %d: %q is not two texts with a space between them", keyMerges, rank, m)
+		}
+		left, right := symbol(m[:cut]), symbol(m[cut+1:])
+		joined = append(append(joined[:0], m[:cut]...), m[cut+1:]...)
+		id := b.v.table.findBytes(b.v.texts, joined)
+		if id == None {
+			id = symbol(string(joined))
+		}
+		b.results[rank] = id
+		b.merges.add(left, right, int32(rank))
+	}
+	return nil
+}
+
+// encode splits a text and merges its pieces.
+func (b *bpe) encode(dst []int32, text string) []int32 {
+	if text == "" {
+		return dst
+	}
+	s := b.scratch.Get().(*scratch)
+	for i := 0; i < len(text); {
+		end := b.pre.split(text, i)
+		dst = b.piece(dst, text[i:end], s)
+		i = end
+	}
+	s.trim()
+	b.scratch.Put(s)
+	return dst
+}
+
+// piece appends the ids of one piece, out of the cache if it is there.
+func (b *bpe) piece(dst []int32, piece string, s *scratch) []int32 {
+	if len(piece) == 1 {
+		return b.emit(dst, b.bytes[piece[0]])
+	}
+	if len(piece) > maxCachedBytes {
+		return b.merge(dst, piece, s)
+	}
+	e := &s.cache[maphash.String(s.seed, piece)%cacheSize]
+	if string(e.key[:e.keyLen]) == piece {
+		return append(dst, e.ids[:e.n]...)
+	}
+	at := len(dst)
+	dst = b.merge(dst, piece, s)
+	if ids := dst[at:]; len(ids) <= maxCachedIDs {
+		e.keyLen = uint8(copy(e.key[:], piece))
+		e.n = uint8(copy(e.ids[:], ids))
+	}
+	return dst
+}
+
+// emit appends a symbol's id. A symbol that is no token falls apart into its
+// bytes; a byte without a token becomes the unknown token, if there is one, and
+// is lost otherwise, as in llama.cpp.
+func (b *bpe) emit(dst []int32, symbol int32) []int32 {
+	n := int32(len(b.v.texts))
+	if symbol < n {
+		return append(dst, symbol)
+	}
+	raw := b.extra[symbol-n]
+	for i := range len(raw) {
+		if id := b.bytes[raw[i]]; id < n {
+			dst = append(dst, id)
+		} else if b.v.unknown != None {
+			dst = append(dst, b.v.unknown)
+		}
+	}
+	return dst
+}
+
+// shortPiece is the length in bytes up to which looking through all neighbours
+// for each merge beats keeping them in a heap.
+const shortPiece = 48
+
+// merge appends the ids of a piece of two bytes or more.
+func (b *bpe) merge(dst []int32, piece string, s *scratch) []int32 {
+	if len(piece) > shortPiece {
+		return b.mergeLong(dst, piece, s)
+	}
+	var symbols, ranks [shortPiece]int32
+	n := len(piece)
+	for i := range n {
+		symbols[i] = b.bytes[piece[i]]
+	}
+	for i := range n - 1 {
+		ranks[i] = b.merges.find(symbols[i], symbols[i+1])
+	}
+	for n > 1 {
+		at := 0
+		for i := 1; i < n-1; i++ {
+			if ranks[i] < ranks[at] {
+				at = i
+			}
+		}
+		if ranks[at] == noMerge {
+			break
+		}
+		symbols[at] = b.results[ranks[at]]
+		copy(symbols[at+1:n-1], symbols[at+2:n])
+		copy(ranks[at:n-2], ranks[at+1:n-1])
+		n--
+		if at > 0 {
+			ranks[at-1] = b.merges.find(symbols[at-1], symbols[at])
+		}
+		if at < n-1 {
+			ranks[at] = b.merges.find(symbols[at], symbols[at+1])
+		}
+	}
+	for _, symbol := range symbols[:n] {
+		dst = b.emit(dst, symbol)
+	}
+	return dst
+}
+
+// mergeLong is merge in n log n: the symbols in a list, the possible merges in a
+// heap by rank and place.
+func (b *bpe) mergeLong(dst []int32, piece string, s *scratch) []int32 {
+	n := len(piece)
+	nodes := append(s.nodes[:0], make([]node, n)...)
+	for i := range nodes {
+		nodes[i] = node{symbol: b.bytes[piece[i]], prev: int32(i - 1), next: int32(i + 1)}
+	}
+	nodes[n-1].next = -1
+	h := s.heap[:0]
+	propose := func(left int32) {
+		if left < 0 || nodes[left].next < 0 {
+			return
+		}
+		l, r := nodes[left].symbol, nodes[nodes[left].next].symbol
+		if rank := b.merges.find(l, r); rank != noMerge {
+			h = h.push(candidate{order: uint64(rank)<<32 | uint64(left), left: l, right: r})
+		}
+	}
+	for i := range n - 1 {
+		propose(int32(i))
+	}
+	for len(h) > 0 {
+		var c candidate
+		c, h = h.pop()
+		at := int32(uint32(c.order))
+		// A candidate is stale when one of its halves was merged with another symbol.
+		next := nodes[at].next
+		if nodes[at].symbol != c.left || next < 0 || nodes[next].symbol != c.right {
+			continue
+		}
+		nodes[at].symbol = b.results[c.order>>32]
+		nodes[at].next = nodes[next].next
+		if nodes[at].next >= 0 {
+			nodes[nodes[at].next].prev = at
+		}
+		nodes[next].symbol = gone
+		propose(nodes[at].prev)
+		propose(at)
+	}
+	for i := int32(0); i >= 0; i = nodes[i].next {
+		dst = b.emit(dst, nodes[i].symbol)
+	}
+	s.nodes, s.heap = nodes, h
+	return dst
+}

@@ -1,0 +1,175 @@
+package tokenizer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Metadata is what New reads of a GGUF file; *gguf.Metadata is one.
+type Metadata interface {
+	Has(key string) bool
+	String(key string) (string, error)
+	StringOr(key, def string) (string, error)
+	Bool(key string) (bool, error)
+	IntOr(key string, def int64) (int64, error)
+	Strings(key string) ([]string, error)
+	Ints(key string) ([]int64, error)
+}
+
+// The metadata keys that every tokenizer model shares.
+const (
+	keyModel     = "tokenizer.ggml.model"
+	keyPre       = "tokenizer.ggml.pre"
+	keyTokens    = "tokenizer.ggml.tokens"
+	keyTokenType = "tokenizer.ggml.token_type"
+	keyMerges    = "tokenizer.ggml.merges"
+	keyBOS       = "tokenizer.ggml.bos_token_id"
+	keyEOS       = "tokenizer.ggml.eos_token_id"
+	keyEOT       = "tokenizer.ggml.eot_token_id"
+	keyEOM       = "tokenizer.ggml.eom_token_id"
+	keyUnknown   = "tokenizer.ggml.unknown_token_id"
+	keyAddBOS    = "tokenizer.ggml.add_bos_token"
+	keyAddEOS    = "tokenizer.ggml.add_eos_token"
+)
+
+// None is the id of a special token that the vocabulary does not have.
+const None int32 = -1
+
+// model is what differs between families of tokenizers: how a text without
+// special tokens becomes ids, and which bytes a normal token stands for.
+type model interface {
+	// encode appends the ids of text to dst.
+	encode(dst []int32, text string) []int32
+	// appendRaw appends the bytes that a token of this text stands for.
+	appendRaw(dst []byte, text string) []byte
+}
+
+// family makes the model of one value of tokenizer.ggml.model. The vocabulary
+// has its texts and kinds, and no raw bytes yet.
+type family func(v *vocab, meta Metadata) (m model, addBOS bool, err error)
+
+// families are the values of tokenizer.ggml.model that are understood.
+var families = map[string]family{
+	"gpt2": newBPE,
+}
+
+// Tokenizer holds a vocabulary and the rules to use it. Its methods may be
+// called from several goroutines at once.
+type Tokenizer struct {
+	vocab
+	model          model
+	specials       trie
+	addBOS, addEOS bool
+}
+
+// Options say how Encode treats special tokens.
+type Options struct {
+	// AddSpecial puts the BOS and EOS token around the text where the model's
+	// metadata asks for it.
+	AddSpecial bool
+	// ParseSpecial turns control tokens that are spelled out in the text, such as
+	// <|im_start|>, into their ids. Text of a stranger must be encoded without it.
+	// User-defined tokens, such as Qwen's <think>, are always recognised.
+	ParseSpecial bool
+}
+
+// New makes the tokenizer that the metadata describes. It fails, naming what it
+// knows, on a model or a pre-tokenizer that it does not know.
+func New(meta Metadata) (*Tokenizer, error) {
+	name, err := meta.String(keyModel)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	newModel, ok := families[name]
+	if !ok {
+		return nil, fmt.Errorf("tokenizer: unknown %s %q (known: %s)", keyModel, name, known(families))
+	}
+	t := &Tokenizer{}
+	if err := t.vocab.load(meta); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	if t.model, t.addBOS, err = newModel(&t.vocab, meta); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	if err := t.loadAdd(meta); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w", err)
+	}
+	t.loadRaw(t.model)
+	t.specials = newTrie(&t.vocab)
+	return t, nil
+}
+
+// loadAdd reads whether BOS and EOS belong around a text. A file that asks for a
+// token which it does not name contradicts itself.
+func (t *Tokenizer) loadAdd(meta Metadata) error {
+	t.addBOS = t.addBOS && t.bos != None
+	for _, a := range []struct {
+		key, idKey string
+		id         int32
+		dst        *bool
+	}{{keyAddBOS, keyBOS, t.bos, &t.addBOS}, {keyAddEOS, keyEOS, t.eos, &t.addEOS}} {
+		if !meta.Has(a.key) {
+			continue
+		}
+		add, err := meta.Bool(a.key)
+		if err != nil {
+			return err
+		}
+		if add && a.id == None {
+			return fmt.Errorf("%s is true, but %s is missing", a.key, a.idKey)
+		}
+		*a.dst = add
+	}
+	return nil
+}
+
+// known lists the keys of a registry, sorted.
+func known[V any](m map[string]V) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), ", ")
+}
+
+// Encode returns the ids of a text. Bytes that are not UTF-8 are kept: decoding
+// the ids gives the same bytes again.
+func (t *Tokenizer) Encode(text string, o Options) []int32 {
+	ids := make([]int32, 0, len(text)/3+4)
+	if o.AddSpecial && t.addBOS {
+		ids = append(ids, t.bos)
+	}
+	end := 0
+	for _, m := range t.specials.find(text, o.ParseSpecial) {
+		ids = t.model.encode(ids, text[end:m.start])
+		ids = append(ids, m.id)
+		end = m.end
+	}
+	ids = t.model.encode(ids, text[end:])
+	if o.AddSpecial && t.addEOS {
+		ids = append(ids, t.eos)
+	}
+	return ids
+}
+
+// AppendBytes appends the bytes that a token stands for. Control and unknown
+// tokens stand for nothing unless renderSpecial is set; then, and for
+// user-defined tokens always, it is their text. An id outside the vocabulary
+// gives U+FFFD.
+func (t *Tokenizer) AppendBytes(dst []byte, id int32, renderSpecial bool) []byte {
+	if id < 0 || int(id) >= len(t.texts) {
+		return append(dst, replacement...)
+	}
+	if t.kinds[id].special() && !renderSpecial {
+		return dst
+	}
+	return append(dst, t.raw(id)...)
+}
+
+// Decode returns the bytes that the ids stand for as they are: invalid UTF-8 if
+// the ids are such. What a person is shown goes through a Decoder.
+func (t *Tokenizer) Decode(ids []int32, renderSpecial bool) string {
+	b := make([]byte, 0, len(ids)*4)
+	for _, id := range ids {
+		b = t.AppendBytes(b, id, renderSpecial)
+	}
+	return string(b)
+}
