@@ -1,0 +1,328 @@
+package expert
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"bmoe/engine/expert/policy"
+	"bmoe/flashio"
+)
+
+// fixture is a file of random bytes that holds three layers of experts at odd
+// offsets, two of them of different size, and a dense one between.
+type fixture struct {
+	layout Layout
+	bytes  []byte
+	files  *flashio.Files
+	opener *faultyOpener
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{layout: Layout{Experts: 12, Used: 3}, opener: &faultyOpener{Opener: flashio.System}}
+	offset := int64(33)
+	add := func(layer int, name string, n int64) Projection {
+		p := Projection{Name: fmt.Sprintf("blk.%d.%s", layer, name), Offset: offset, Bytes: n}
+		offset += n*int64(f.layout.Experts) + 31
+		return p
+	}
+	for layer, sizes := range [][]int64{{5000, 5000, 7001}, nil, {5000, 5000, 9000}, {64, 64, 64}} {
+		var ps []Projection
+		for i, n := range sizes {
+			ps = append(ps, add(layer, []string{"gate", "up", "down"}[i], n))
+		}
+		f.layout.Layers = append(f.layout.Layers, ps)
+	}
+	f.bytes = make([]byte, offset)
+	rng := rand.NewChaCha8([32]byte{1})
+	rng.Read(f.bytes)
+	path := filepath.Join(t.TempDir(), "experts.bin")
+	if err := os.WriteFile(path, f.bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if f.files, err = flashio.OpenFiles([]string{path}, flashio.FileOptions{Opener: f.opener}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// faultyOpener fails the reads for which fail says so.
+type faultyOpener struct {
+	flashio.Opener
+	fail atomic.Bool
+}
+
+func (o *faultyOpener) Open(path string, direct bool) (flashio.Handle, error) {
+	h, err := o.Opener.Open(path, direct)
+	return &faultyHandle{h, o}, err
+}
+
+type faultyHandle struct {
+	flashio.Handle
+	o *faultyOpener
+}
+
+func (h *faultyHandle) ReadAt(p []byte, off int64) (int, error) {
+	if h.o.fail.Load() && off > 8192 {
+		return 0, syscall.EIO
+	}
+	return h.Handle.ReadAt(p, off)
+}
+
+func (f *fixture) streamer(t *testing.T, budget int64, lanes int, overlap bool) *Streamer {
+	t.Helper()
+	p, err := policy.New("lru", f.layout.Shape())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewStreamer(f.files, f.layout, Options{Budget: budget, Policy: p, Overlap: overlap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := flashio.OpenLanes(f.files, flashio.LaneOptions{Lanes: lanes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.SetReader(r)
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// compute plays the workers of a batch: each takes any expert that is ready and
+// not taken, checks its bytes and says that it is consumed.
+func (f *fixture) compute(b *Batch, workers int, onData func(expert int32, ok bool)) {
+	taken := make([]atomic.Bool, b.Len())
+	var left atomic.Int32
+	left.Store(int32(b.Len()))
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for left.Load() > 0 && !b.Failed() {
+				seq, worked := b.Seq(), false
+				for i := range taken {
+					if !b.Ready(i) || taken[i].Swap(true) {
+						continue
+					}
+					onData(b.Expert(i), f.matches(b, i))
+					b.Consumed(i)
+					left.Add(-1)
+					b.Announce()
+					worked = true
+				}
+				if !worked && left.Load() > 0 && !b.Failed() {
+					b.Wait(seq)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (f *fixture) matches(b *Batch, i int) bool {
+	for p, proj := range f.layout.Layers[b.layer] {
+		want := f.bytes[proj.Offset+int64(b.Expert(i))*proj.Bytes:][:proj.Bytes]
+		if !bytes.Equal(b.Data(i, p), want) {
+			return false
+		}
+	}
+	return true
+}
+
+// TestEveryExpertHasItsBytes streams random batches, some of them larger than
+// the budget, and checks every byte that the workers see. What was hit, read
+// and evicted must not depend on lanes, workers or overlap.
+func TestEveryExpertHasItsBytes(t *testing.T) {
+	f := newFixture(t)
+	shape := f.layout.Shape()
+	for _, budget := range []int64{shape.LayerWorkingSet(), 100_000, shape.Total()} {
+		var want [sha256.Size]byte
+		for i, c := range []struct {
+			lanes, workers int
+			overlap        bool
+		}{{1, 1, true}, {4, 3, true}, {8, 2, true}, {2, 1, false}, {4, 3, false}} {
+			s := f.streamer(t, budget, c.lanes, c.overlap)
+			rng := rand.New(rand.NewPCG(7, 7))
+			sum := sha256.New()
+			for step := range 200 {
+				layer := []int{0, 2, 3}[step%3]
+				tokens := 1
+				if step%20 < 3 {
+					tokens = 8 // a prompt's batch: may touch all experts
+				}
+				ids := make([]int32, 0, tokens*3)
+				for range tokens {
+					for _, e := range rng.Perm(12)[:3] {
+						ids = append(ids, int32(e))
+					}
+				}
+				b := s.Acquire(layer, tokens, ids)
+				var mu sync.Mutex
+				seen := map[int32]int{}
+				f.compute(b, c.workers, func(e int32, ok bool) {
+					mu.Lock()
+					defer mu.Unlock()
+					seen[e]++
+					if !ok {
+						t.Errorf("budget %d, %+v, step %d: expert %d has wrong bytes", budget, c, step, e)
+					}
+				})
+				for _, id := range ids {
+					if seen[id] != 1 {
+						t.Fatalf("budget %d, %+v, step %d: expert %d computed %d times", budget, c, step, id, seen[id])
+					}
+				}
+				if err := b.Release(); err != nil {
+					t.Fatal(err)
+				}
+				st := s.Stats()
+				fmt.Fprintln(sum, st.Counters, st.Resident)
+				if st.Resident > budget || st.SlotsUsed+len(s.free) != st.Slots {
+					t.Fatalf("budget %d, step %d: %d bytes resident, %d of %d slots used, %d free", budget, step, st.Resident, st.SlotsUsed, st.Slots, len(s.free))
+				}
+			}
+			got := [sha256.Size]byte(sum.Sum(nil))
+			if i == 0 {
+				want = got
+			} else if got != want {
+				t.Errorf("budget %d, %+v: other hits or evictions than with one lane", budget, c)
+			}
+		}
+	}
+}
+
+func TestFailedReadFailsTheBatchAndLosesNothingElse(t *testing.T) {
+	f := newFixture(t)
+	shape := f.layout.Shape()
+	s := f.streamer(t, shape.LayerWorkingSet()+20_000, 2, true)
+	run := func(layer int, ids ...int32) error {
+		b := s.Acquire(layer, len(ids)/3, ids)
+		f.compute(b, 2, func(e int32, ok bool) {
+			if !ok {
+				t.Errorf("expert %d of layer %d has wrong bytes", e, layer)
+			}
+		})
+		return b.Release()
+	}
+	if err := run(2, 0, 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	f.opener.fail.Store(true)
+	for _, ids := range [][]int32{{3, 4, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}} {
+		err := run(2, ids...)
+		if !errors.Is(err, syscall.EIO) || !strings.Contains(err.Error(), "layer 2, expert") || !strings.Contains(err.Error(), "experts.bin") {
+			t.Fatalf("got %v, want an EIO that names layer, expert and file", err)
+		}
+		st := s.Stats()
+		if st.SlotsUsed+len(s.free) != st.Slots {
+			t.Fatalf("%d slots used and %d free, want %d in all", st.SlotsUsed, len(s.free), st.Slots)
+		}
+	}
+	f.opener.fail.Store(false)
+	for range 3 {
+		for _, ids := range [][]int32{{3, 4, 5}, {0, 1, 2}, {9, 10, 11}} {
+			if err := run(2, ids...); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestResizeKeepsWhatFits(t *testing.T) {
+	f := newFixture(t)
+	shape := f.layout.Shape()
+	s := f.streamer(t, shape.Total(), 2, true)
+	all := make([]int32, 12)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	visit := func(layer int) {
+		b := s.Acquire(layer, 4, all)
+		f.compute(b, 1, func(e int32, ok bool) {
+			if !ok {
+				t.Errorf("layer %d, expert %d has wrong bytes", layer, e)
+			}
+		})
+		if err := b.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, layer := range []int{0, 2, 3} {
+		visit(layer)
+	}
+	arena := s.Stats().ArenaBytes
+	// Layers 2 and 3 came last and fit.
+	if err := s.Resize(12 * (shape.Bytes[2] + shape.Bytes[3])); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Stats()
+	visit(2)
+	visit(3)
+	if after := s.Stats(); after.Hits-before.Hits != 24 || after.Evictions != 12 {
+		t.Errorf("%d hits of 24 and %d evictions of 12 after shrinking", after.Hits-before.Hits, after.Evictions)
+	}
+	if err := s.Resize(shape.Total()); err != nil {
+		t.Fatal(err)
+	}
+	visit(0)
+	visit(2)
+	if after := s.Stats(); after.Rereads != 12 || after.ArenaBytes != arena {
+		t.Errorf("%d re-reads, arena of %d bytes; want 12 and %d", after.Rereads, after.ArenaBytes, arena)
+	}
+	s.Empty()
+	if st := s.Stats(); st.Counters != (policy.Counters{}) || st.Resident != 0 {
+		t.Errorf("not empty: %+v", st)
+	}
+	visit(0)
+	if st := s.Stats(); st.Hits != 0 || st.Lookups != 12 {
+		t.Errorf("an emptied cache gave %d hits of %d", st.Hits, st.Lookups)
+	}
+}
+
+func TestMappedGivesTheSameBytes(t *testing.T) {
+	f := newFixture(t)
+	m := NewMapped(f.layout, [][]byte{f.bytes})
+	for range 2 {
+		b := m.Acquire(2, 2, []int32{5, 1, 5, 11, 1, 0})
+		if b.Len() != 4 {
+			t.Fatalf("%d distinct experts, want 4", b.Len())
+		}
+		for i, e := range []int32{5, 1, 11, 0} {
+			if b.Expert(i) != e || !b.Ready(i) || !f.matches(b, i) {
+				t.Errorf("item %d is expert %d, ready %v", i, b.Expert(i), b.Ready(i))
+			}
+		}
+		if err := b.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestMostTakesTheSmallestFirst(t *testing.T) {
+	shape := policy.Shape{Experts: 4, Used: 1, Bytes: []int64{30, 0, 20, 20}}
+	for _, c := range []struct {
+		budget int64
+		want   int
+	}{{19, 0}, {20, 1}, {160, 8}, {189, 8}, {190, 9}, {1000, 12}} {
+		if got := most(shape, c.budget); got != c.want {
+			t.Errorf("a budget of %d holds %d, want %d", c.budget, got, c.want)
+		}
+	}
+}

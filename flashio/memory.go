@@ -1,0 +1,136 @@
+package flashio
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"unsafe"
+)
+
+// Range is a stretch of address space that belongs to the program but not to
+// the Go heap: the garbage collector never sees it. Reserving costs no memory;
+// parts are committed, and decommitted, in whole pages.
+type Range struct {
+	addr unsafe.Pointer
+	size int
+}
+
+// Reserve takes size bytes of address space, rounded up to whole pages, none of
+// it usable yet.
+func Reserve(size int) (*Range, error) {
+	if size <= 0 {
+		return nil, fmt.Errorf("reserve %d bytes: nothing to reserve", size)
+	}
+	size = int(alignUp(int64(size), int64(os.Getpagesize())))
+	addr, err := reserveMemory(size)
+	if err != nil {
+		return nil, fmt.Errorf("reserve %d bytes of address space: %w", size, err)
+	}
+	return &Range{addr, size}, nil
+}
+
+// Bytes returns the whole range. Only committed pages of it may be touched.
+func (r *Range) Bytes() []byte { return unsafe.Slice((*byte)(r.addr), r.size) }
+
+// Len returns the size of the range in bytes.
+func (r *Range) Len() int { return r.size }
+
+// Commit makes length bytes at offset usable. They read as zero until written,
+// and take physical memory when they are first touched. Both numbers are
+// multiples of the page size. Committing what is committed changes nothing.
+func (r *Range) Commit(offset, length int) error {
+	return r.change("commit", offset, length, commitMemory)
+}
+
+// Decommit gives the memory of length bytes at offset back and keeps the
+// addresses. What was there is lost.
+func (r *Range) Decommit(offset, length int) error {
+	return r.change("decommit", offset, length, decommitMemory)
+}
+
+func (r *Range) change(what string, offset, length int, f func(unsafe.Pointer, int) error) error {
+	page := os.Getpagesize()
+	if offset < 0 || length < 0 || offset > r.size || length > r.size-offset || offset%page != 0 || length%page != 0 {
+		return fmt.Errorf("%s %d bytes at %d of a range of %d: not whole pages of it", what, length, offset, r.size)
+	}
+	if length == 0 {
+		return nil
+	}
+	if err := f(unsafe.Add(r.addr, offset), length); err != nil {
+		return fmt.Errorf("%s %d bytes at %d of a range of %d: %w", what, length, offset, r.size, err)
+	}
+	return nil
+}
+
+// Release gives the whole range back. It must not be used afterwards; a second
+// Release does nothing.
+func (r *Range) Release() error {
+	if r.addr == nil {
+		return nil
+	}
+	addr, size := r.addr, r.size
+	r.addr, r.size = nil, 0
+	if err := releaseMemory(addr, size); err != nil {
+		return fmt.Errorf("release %d bytes of address space: %w", size, err)
+	}
+	return nil
+}
+
+// Arena is committed, page-aligned memory off the Go heap, for what reads land
+// in.
+type Arena struct{ r *Range }
+
+// NewArena returns an arena of at least size bytes, rounded up to whole pages.
+// Its pages are zero and take no memory until touched.
+func NewArena(size int) (*Arena, error) {
+	r, err := Reserve(size)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Commit(0, r.size); err != nil {
+		r.Release()
+		return nil, err
+	}
+	return &Arena{r}, nil
+}
+
+// Bytes returns the arena's memory.
+func (a *Arena) Bytes() []byte { return a.r.Bytes() }
+
+// Len returns the arena's size in bytes.
+func (a *Arena) Len() int { return a.r.size }
+
+// Touch writes to every page of length bytes at offset, which are committed, so
+// that no later read pays for a fresh page (26% of the read rate, MISSION.md
+// section 1). Bytes keep their values. It uses up to workers goroutines.
+func (r *Range) Touch(offset, length, workers int) {
+	b := r.Bytes()[offset:][:length]
+	page := os.Getpagesize()
+	workers = max(1, min(workers, len(b)/(1<<20)))
+	part := int(alignUp(int64((len(b)+workers-1)/workers), int64(page)))
+	var wg sync.WaitGroup
+	for from := 0; from < len(b); from += part {
+		piece := b[from:min(from+part, len(b))]
+		wg.Go(func() { touchPages(piece, page) })
+	}
+	wg.Wait()
+}
+
+// Touch writes to every page of the arena once: see Range.Touch.
+func (a *Arena) Touch(workers int) { a.r.Touch(0, a.r.size, workers) }
+
+// touchPages stores to one byte of each page. It stores what is there: a page
+// that was never written is made real by the store, not by its value.
+func touchPages(b []byte, page int) {
+	for i := 0; i < len(b); i += page {
+		p := (*byte)(unsafe.Pointer(&b[i]))
+		storeByte(p, *p)
+	}
+}
+
+//go:noinline
+func storeByte(p *byte, v byte) { *p = v }
+
+// Close gives the memory back. Nothing may use it afterwards; a second Close
+// does nothing.
+func (a *Arena) Close() error { return a.r.Release() }
