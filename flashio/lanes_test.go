@@ -1,0 +1,435 @@
+package flashio_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"bmoe/flashio"
+	"bmoe/flashio/flashtest"
+)
+
+// TestReadsEveryWindow reads ranges at any byte, to the very end of files of
+// awkward sizes, and compares every byte.
+func TestReadsEveryWindow(t *testing.T) {
+	for _, size := range []int64{1, 511, 4096, 65536 + 17, 1<<20 + 4097} {
+		for _, noDirect := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d bytes, noDirect %v", size, noDirect), func(t *testing.T) {
+				s := openFiles(t, flashio.FileOptions{}, writeFile(t, size))
+				rd := openLanes(t, s, flashio.LaneOptions{Lanes: 3, NoDirect: noDirect})
+				rng := rand.New(rand.NewPCG(1, uint64(size)))
+				type wanted struct{ off, n int64 }
+				ranges := []wanted{{0, size}, {size - 1, 1}, {0, 1}, {size, 0}}
+				for range 40 {
+					off := rng.Int64N(size)
+					ranges = append(ranges, wanted{off, 1 + rng.Int64N(size-off)})
+				}
+				var rs []*flashio.Request
+				var ws []flashio.Window
+				for _, w := range ranges {
+					win, err := s.Window(0, w.off, w.n)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if win.Length == 0 {
+						win.Length = s.Align()
+					}
+					a := newArena(t, win.Length)
+					rs = append(rs, &flashio.Request{Offset: win.Offset, Buf: a.Bytes()[:win.Length], Need: win.Need})
+					ws = append(ws, win)
+				}
+				if err := read(rd, rs...); err != nil {
+					t.Fatal(err)
+				}
+				for i, r := range rs {
+					got := r.Buf[ws[i].Skip:ws[i].Need]
+					want := make([]byte, len(got))
+					pattern(want, ranges[i].off)
+					if !bytes.Equal(got, want) || int64(len(got)) != ranges[i].n {
+						t.Fatalf("range %+v: wrong bytes", ranges[i])
+					}
+					if r.Started < r.Queued || r.Ended < r.Started || r.Lane < 0 || r.Lane > 2 {
+						t.Fatalf("stamps of %+v", r)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestShardsAreReadByIndex(t *testing.T) {
+	a, b := writeFile(t, 8192), writeFile(t, 8192)
+	if err := os.WriteFile(b, bytes.Repeat([]byte{7}, 8192), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := openFiles(t, flashio.FileOptions{}, a, b)
+	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 2})
+	buf := newArena(t, s.Align()).Bytes()
+	if err := read(rd, &flashio.Request{File: 1, Buf: buf, Need: 10}); err != nil {
+		t.Fatal(err)
+	}
+	if buf[0] != 7 || buf[9] != 7 {
+		t.Fatal("file 1 was not the second file")
+	}
+	err := read(rd, &flashio.Request{File: 2, Buf: buf})
+	if err == nil || !strings.Contains(err.Error(), "file 2 of a set of 2") {
+		t.Fatalf("a file that is not in the set: %v", err)
+	}
+}
+
+func TestMisalignedIsRefused(t *testing.T) {
+	s := openFiles(t, flashio.FileOptions{}, writeFile(t, 1<<20))
+	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 1, NoDirect: true})
+	al := s.Align()
+	buf := newArena(t, 4*al).Bytes()
+	for name, r := range map[string]*flashio.Request{
+		"offset":    {Offset: 512 + 1, Buf: buf[:al]},
+		"half page": {Offset: int64(al / 2), Buf: buf[:al]},
+		"length":    {Buf: buf[:al+1]},
+		"empty":     {Buf: nil},
+		"memory":    {Buf: buf[1 : 1+al]},
+		"negative":  {Offset: -int64(al), Buf: buf[:al]},
+		"need":      {Buf: buf[:al], Need: al + 1},
+	} {
+		err := read(rd, r)
+		if !errors.Is(err, flashio.ErrMisaligned) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if r.Started != 0 {
+			t.Errorf("%s: a read was made", name)
+		}
+	}
+}
+
+// TestFaults injects what drives do and checks the error, or that there is none.
+func TestFaults(t *testing.T) {
+	const size = 1 << 20
+	path := writeFile(t, size)
+	disk := flashtest.NewDisk(nil)
+	s := openFiles(t, flashio.FileOptions{Opener: disk}, path)
+	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 2})
+	buf := newArena(t, 64<<10).Bytes()
+	want := make([]byte, len(buf))
+	pattern(want, 128<<10)
+	request := func() *flashio.Request { return &flashio.Request{Offset: 128 << 10, Buf: buf, Need: len(buf)} }
+
+	for _, limit := range []int{4096, 5000, 40000} {
+		clear(buf)
+		disk.Limit(limit)
+		if err := read(rd, request()); err != nil {
+			t.Fatalf("reads of at most %d bytes: %v", limit, err)
+		}
+		if !bytes.Equal(buf, want) {
+			t.Fatalf("reads of at most %d bytes: wrong bytes", limit)
+		}
+	}
+	disk.Limit(0)
+
+	disk.Fail(130<<10, syscall.EIO)
+	r := request()
+	err := read(rd, r)
+	var re *flashio.ReadError
+	if !errors.Is(err, syscall.EIO) || !errors.As(err, &re) || re.Path != path || re.Offset != 128<<10 || re.Length != 64<<10 {
+		t.Fatalf("EIO came out as %v", err)
+	}
+	if want := fmt.Sprintf("read %s at 131072 (65536 bytes): %v", path, syscall.EIO); err.Error() != want {
+		t.Fatalf("error reads %q, want %q", err, want)
+	}
+	disk.Fail(130<<10, nil)
+
+	disk.Shrink(150 << 10)
+	r = request()
+	err = read(rd, r)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || r.N != 22<<10 {
+		t.Fatalf("a file that shrank: %d bytes, %v", r.N, err)
+	}
+	disk.Shrink(-1)
+	if err := read(rd, request()); err != nil {
+		t.Fatalf("after the faults: %v", err)
+	}
+	var st flashio.Stats
+	rd.Stats(&st)
+	if st.Total.Reads != 4 || st.Total.Errors != 2 {
+		t.Fatalf("%d reads and %d errors were counted, want 4 and 2", st.Total.Reads, st.Total.Errors)
+	}
+}
+
+func TestFallsBackToBuffered(t *testing.T) {
+	path := writeFile(t, 100_000)
+	for _, late := range []bool{false, true} {
+		disk := flashtest.NewDisk(nil)
+		disk.RefuseDirect(late)
+		s := openFiles(t, flashio.FileOptions{Opener: disk}, path)
+		rd := openLanes(t, s, flashio.LaneOptions{Lanes: 2})
+		m := rd.Mode()
+		if m.Direct || m.String() != "BUFFERED" || !strings.Contains(m.Reason, flashtest.ErrNoDirectHere.Error()) {
+			t.Fatalf("late %v: mode %+v", late, m)
+		}
+		buf := newArena(t, s.Align()).Bytes()
+		if err := read(rd, &flashio.Request{Buf: buf, Need: s.Align()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// A drive that fails is not a drive without direct I/O.
+	disk := flashtest.NewDisk(nil)
+	disk.Fail(0, syscall.EIO)
+	if _, err := flashio.OpenLanes(openFiles(t, flashio.FileOptions{Opener: disk}, path), flashio.LaneOptions{Lanes: 2}); !errors.Is(err, syscall.EIO) {
+		t.Fatalf("open over a failing drive: %v", err)
+	}
+	if open, _ := disk.Handles(); open != 0 {
+		t.Fatalf("%d handles were left open", open)
+	}
+}
+
+// order records the sequence in which requests complete.
+type order struct {
+	mu  sync.Mutex
+	seq []*flashio.Request
+	wg  sync.WaitGroup
+}
+
+func (o *order) ReadDone(r *flashio.Request) {
+	o.mu.Lock()
+	o.seq = append(o.seq, r)
+	o.mu.Unlock()
+	o.wg.Done()
+}
+
+// gate holds reads back until it is opened, and says when one has arrived.
+type gate struct {
+	arrived chan int64
+	open    chan struct{}
+}
+
+func newGate(d *flashtest.Disk) *gate {
+	g := &gate{make(chan int64, 1000), make(chan struct{})}
+	d.Before(func(_ string, off int64, _ int) {
+		g.arrived <- off
+		<-g.open
+	})
+	return g
+}
+
+func TestDemandOvertakesSpeculation(t *testing.T) {
+	disk := flashtest.NewDisk(nil)
+	s := openFiles(t, flashio.FileOptions{Opener: disk}, writeFile(t, 1<<20))
+	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 1})
+	al := s.Align()
+	mem := newArena(t, 10*al).Bytes()
+	o := &order{}
+	request := func(i int, spec bool) *flashio.Request {
+		return &flashio.Request{Offset: int64(i * al), Buf: mem[i*al : (i+1)*al], Need: al, Spec: spec, Done: o}
+	}
+	first, s1, s2, s3, s4 := request(0, false), request(1, true), request(2, true), request(3, true), request(4, true)
+	d1, d2 := request(5, false), request(6, false)
+
+	g := newGate(disk)
+	o.wg.Add(6)
+	rd.Submit(first)
+	<-g.arrived // the only lane is busy: the rest waits in the queue
+	rd.Submit(s1, s2, s3, s4)
+	rd.Submit(d1, d2)
+	if !rd.Promote(s3) || rd.Promote(s3) || rd.Promote(d1) || rd.Promote(first) {
+		t.Error("only waiting speculation can be promoted")
+	}
+	if !rd.Cancel(s2) || rd.Cancel(s2) || rd.Cancel(first) {
+		t.Error("only what waits can be taken back")
+	}
+	if err := rd.Reopen(); !errors.Is(err, flashio.ErrBusy) {
+		t.Errorf("reopening under a read: %v", err)
+	}
+	var st flashio.Stats
+	rd.Stats(&st)
+	if st.QueuedDemand != 3 || st.QueuedSpec != 2 || st.InFlight != 1 {
+		t.Errorf("queue: %d demand, %d speculative, %d in flight", st.QueuedDemand, st.QueuedSpec, st.InFlight)
+	}
+	close(g.open)
+	o.wg.Wait()
+	want := []*flashio.Request{first, d1, d2, s3, s1, s4}
+	for i, r := range o.seq {
+		if r != want[i] {
+			t.Fatalf("place %d: the read at %d, want %d", i, r.Offset, want[i].Offset)
+		}
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+}
+
+func TestEveryLaneHasItsOwnHandle(t *testing.T) {
+	disk := flashtest.NewDisk(nil)
+	s := openFiles(t, flashio.FileOptions{Opener: disk}, writeFile(t, 1<<20), writeFile(t, 1<<20))
+	_, before := disk.Handles()
+	rd, err := flashio.OpenLanes(s, flashio.LaneOptions{Lanes: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if open, ever := disk.Handles(); open != 8 || ever != before+8 {
+		t.Fatalf("%d handles for 4 lanes and 2 shards", open)
+	}
+	// All four read at once.
+	g := newGate(disk)
+	al := s.Align()
+	mem := newArena(t, 4*al).Bytes()
+	var grp flashio.Group
+	grp.Add(4)
+	for i := range 4 {
+		rd.Submit(&flashio.Request{Offset: int64(i * al), Buf: mem[i*al : (i+1)*al], Need: al, Done: &grp})
+	}
+	for range 4 {
+		<-g.arrived
+	}
+	close(g.open)
+	if err := grp.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	disk.Before(nil)
+	if err := rd.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if open, ever := disk.Handles(); open != 8 || ever != before+16 {
+		t.Fatalf("after Reopen %d handles are open and %d were opened", open, ever-before)
+	}
+	if err := rd.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if open, _ := disk.Handles(); open != 0 {
+		t.Fatalf("%d handles left after Close", open)
+	}
+}
+
+func TestReopenFailsAndRecovers(t *testing.T) {
+	path := writeFile(t, 100_000)
+	s := openFiles(t, flashio.FileOptions{}, path)
+	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 2})
+	buf := newArena(t, s.Align()).Bytes()
+	away := path + ".away"
+	if err := os.Rename(path, away); err != nil {
+		t.Skip("this system keeps an open file from being renamed:", err)
+	}
+	if err := rd.Reopen(); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("reopening a file that is gone: %v", err)
+	}
+	if err := read(rd, &flashio.Request{Buf: buf, Need: 1}); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("reading it: %v", err)
+	}
+	if err := os.Rename(away, path); err != nil {
+		t.Fatal(err)
+	}
+	if err := rd.Reopen(); err != nil {
+		t.Fatal(err)
+	}
+	if err := read(rd, &flashio.Request{Buf: buf, Need: 1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestCloseCompletesEverything(t *testing.T) {
+	disk := flashtest.NewDisk(nil)
+	s := openFiles(t, flashio.FileOptions{Opener: disk}, writeFile(t, 1<<20))
+	rd, err := flashio.OpenLanes(s, flashio.LaneOptions{Lanes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	al := s.Align()
+	mem := newArena(t, 10*al).Bytes()
+	g := newGate(disk)
+	o := &order{}
+	o.wg.Add(10)
+	for i := range 10 {
+		rd.Submit(&flashio.Request{Offset: int64(i * al), Buf: mem[i*al : (i+1)*al], Need: al, Done: o})
+	}
+	<-g.arrived
+	<-g.arrived
+	closed := make(chan error)
+	go func() { closed <- rd.Close() }()
+	runtime.Gosched()
+	close(g.open)
+	o.wg.Wait()
+	if err := <-closed; err != nil {
+		t.Fatal(err)
+	}
+	var served, refused int
+	for _, r := range o.seq {
+		switch {
+		case r.Err == nil:
+			served++
+		case errors.Is(r.Err, flashio.ErrClosed):
+			refused++
+		default:
+			t.Fatal(r.Err)
+		}
+	}
+	if served < 2 || served+refused != 10 {
+		t.Fatalf("%d served and %d refused", served, refused)
+	}
+	if err := read(rd, &flashio.Request{Buf: mem[:al]}); !errors.Is(err, flashio.ErrClosed) {
+		t.Fatalf("a read after Close: %v", err)
+	}
+	if err := rd.Close(); err != nil {
+		t.Fatalf("second Close: %v", err)
+	}
+	if err := rd.Reopen(); !errors.Is(err, flashio.ErrClosed) {
+		t.Fatalf("Reopen after Close: %v", err)
+	}
+}
+
+func TestLaneCountIsChecked(t *testing.T) {
+	s := openFiles(t, flashio.FileOptions{}, writeFile(t, 4096))
+	for _, n := range []int{-1, 0, 10000} {
+		if _, err := flashio.OpenLanes(s, flashio.LaneOptions{Lanes: n}); err == nil || !strings.Contains(err.Error(), fmt.Sprint(n)) {
+			t.Errorf("%d lanes: %v", n, err)
+		}
+	}
+}
+
+// TestReadsDoNotAllocate counts allocations of the whole process, at its real
+// GOMAXPROCS, over many reads in batches.
+func TestReadsDoNotAllocate(t *testing.T) {
+	s := openFiles(t, flashio.FileOptions{}, writeFile(t, 4<<20))
+	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 4})
+	checkNoAllocations(t, s, rd)
+}
+
+func checkNoAllocations(t *testing.T, s *flashio.Files, rd flashio.Reader) {
+	t.Helper()
+	const batch, rounds = 16, 50
+	al := s.Align()
+	mem := newArena(t, batch*al).Bytes()
+	var g flashio.Group
+	rs := make([]*flashio.Request, batch)
+	for i := range rs {
+		rs[i] = &flashio.Request{Offset: int64(i * al), Buf: mem[i*al : (i+1)*al], Need: al, Spec: i%2 == 1, Done: &g}
+	}
+	var st flashio.Stats
+	run := func(n int) {
+		for range n {
+			g.Add(batch)
+			rd.Submit(rs...)
+			rd.Stats(&st)
+			if err := g.Wait(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	run(rounds) // fills the runtime's caches of waiters
+	best := uint64(1 << 62)
+	for range 5 { // other tests' leftovers may allocate meanwhile
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		run(rounds)
+		runtime.ReadMemStats(&after)
+		best = min(best, after.Mallocs-before.Mallocs)
+	}
+	if best > batch*rounds/100 {
+		t.Fatalf("%d allocations in %d reads", best, batch*rounds)
+	}
+}

@@ -1,0 +1,103 @@
+package flashio
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// InsideMapping asks the operating system which of the addresses lie inside a
+// mapping of one of the set's files, made by this process in whatever way, and
+// returns their indices in order. ErrNotAvailable means that the system cannot
+// tell.
+func InsideMapping(s *Files, ptrs []uintptr) ([]int, error) {
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		return nil, fmt.Errorf("ask for mappings: %w", err)
+	}
+	var spans []span
+	for line := range bytes.Lines(maps) {
+		sp, id, path, err := parseMapsLine(string(bytes.TrimSuffix(line, []byte("\n"))))
+		if err != nil {
+			return nil, fmt.Errorf("ask for mappings: %w", err)
+		}
+		if path != "" && s.isOneOf(id, path) {
+			spans = append(spans, sp)
+		}
+	}
+	return inside(spans, ptrs), nil
+}
+
+// isOneOf compares by device and inode, which sees through hard links, and by
+// name, because btrfs and overlayfs show another device in /proc/self/maps
+// than they do in stat.
+func (s *Files) isOneOf(id FileID, path string) bool {
+	path = strings.TrimSuffix(path, " (deleted)")
+	for i := range s.files {
+		if s.files[i].ID == id || s.real(i) == path {
+			return true
+		}
+	}
+	return false
+}
+
+// real returns the path of file i without symbolic links, as the kernel names
+// it.
+func (s *Files) real(i int) string {
+	if p, err := filepath.EvalSymlinks(s.files[i].Path); err == nil {
+		return p
+	}
+	return s.files[i].Path // deleted since: the name it had
+}
+
+// parseMapsLine reads one line of /proc/self/maps (proc_pid_maps(5)):
+// start-end perms offset major:minor inode path.
+func parseMapsLine(line string) (sp span, id FileID, path string, err error) {
+	bad := func() (span, FileID, string, error) {
+		return span{}, FileID{}, "", fmt.Errorf("line of /proc/self/maps not understood: %q", line)
+	}
+	fields := strings.SplitN(line, " ", 6)
+	if len(fields) < 5 {
+		return bad()
+	}
+	from, to, ok := strings.Cut(fields[0], "-")
+	major, minor, ok2 := strings.Cut(fields[3], ":")
+	if !ok || !ok2 {
+		return bad()
+	}
+	var n [5]uint64
+	for i, f := range []struct {
+		text string
+		base int
+	}{{from, 16}, {to, 16}, {major, 16}, {minor, 16}, {fields[4], 10}} {
+		if n[i], err = strconv.ParseUint(f.text, f.base, 64); err != nil {
+			return bad()
+		}
+	}
+	if len(fields) == 6 {
+		// A newline in a name is written as \012.
+		path = strings.ReplaceAll(strings.TrimLeft(fields[5], " "), `\012`, "\n")
+	}
+	return span{uintptr(n[0]), uintptr(n[1])}, FileID{unix.Mkdev(uint32(n[2]), uint32(n[3])), n[4]}, path, nil
+}
+
+// adviseSequential lets the kernel read ahead of a sweep. It is a hint.
+func adviseSequential(b []byte) { _ = unix.Madvise(b, unix.MADV_WILLNEED) }
+
+func residentPages(b []byte) (resident, pages int, err error) {
+	vec := make([]byte, (len(b)+os.Getpagesize()-1)/os.Getpagesize())
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(unsafe.Pointer(&vec[0])))
+	if errno != 0 {
+		return 0, 0, os.NewSyscallError("mincore", errno)
+	}
+	for _, v := range vec {
+		resident += int(v & 1)
+	}
+	return resident, len(vec), nil
+}

@@ -1,0 +1,128 @@
+package flashio
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// fdHandle reads through a file descriptor of its own.
+type fdHandle struct{ fd int }
+
+func systemOpen(path string, direct bool) (Handle, error) {
+	flags := unix.O_RDONLY | unix.O_CLOEXEC
+	if direct {
+		flags |= unix.O_DIRECT
+	}
+	fd, err := retryOpen(path, flags)
+	if err != nil {
+		err = &os.PathError{Op: "open", Path: path, Err: err}
+		if direct && errors.Is(err, unix.EINVAL) {
+			return nil, NoDirect(err)
+		}
+		return nil, err
+	}
+	return &fdHandle{fd}, nil
+}
+
+func retryOpen(path string, flags int) (int, error) {
+	for {
+		fd, err := unix.Open(path, flags, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+func (h *fdHandle) ReadAt(p []byte, off int64) (int, error) {
+	for {
+		n, err := unix.Pread(h.fd, p, off)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, os.NewSyscallError("pread", err)
+		}
+		return n, nil
+	}
+}
+
+func (h *fdHandle) Close() error {
+	return os.NewSyscallError("close", unix.Close(h.fd))
+}
+
+// directReadRefused reports whether a first direct read failed because direct
+// I/O is not possible, not because the drive failed.
+func directReadRefused(err error) bool {
+	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP)
+}
+
+// Magic numbers of file systems that live in memory (linux/magic.h, statfs(2)).
+// Since Linux 6.6 tmpfs accepts O_DIRECT and serves it from memory, so the
+// refusal has to be ours.
+var memoryFS = map[int64]string{
+	0x01021994: "tmpfs",
+	0x858458f6: "ramfs",
+}
+
+func systemFacts(path string) (Facts, error) {
+	var st unix.Statx_t
+	mask := unix.STATX_BASIC_STATS | unix.STATX_DIOALIGN
+	if err := unix.Statx(unix.AT_FDCWD, path, 0, mask, &st); err != nil {
+		return Facts{}, &os.PathError{Op: "statx", Path: path, Err: err}
+	}
+	switch uint32(st.Mode) & unix.S_IFMT {
+	case unix.S_IFREG, unix.S_IFBLK:
+	case unix.S_IFDIR:
+		return Facts{}, fmt.Errorf("open %s: is a directory, not a file", path)
+	default:
+		return Facts{}, fmt.Errorf("open %s: not a regular file", path)
+	}
+	f := Facts{
+		Size: int64(st.Size),
+		ID:   FileID{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino},
+		Page: os.Getpagesize(),
+	}
+	f.Logical, f.Physical = deviceSectors(st.Dev_major, st.Dev_minor)
+	if st.Mask&unix.STATX_DIOALIGN != 0 {
+		f.DirectOffset, f.DirectMemory = int(st.Dio_offset_align), int(st.Dio_mem_align)
+		if f.DirectOffset == 0 {
+			f.NoDirect = "the file system has no direct I/O for this file"
+		}
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(path, &fs); err != nil {
+		return Facts{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	if name, ok := memoryFS[int64(fs.Type)&0xffffffff]; ok {
+		f.NoDirect = name + " keeps the file in memory"
+	}
+	return f, nil
+}
+
+// deviceSectors asks sysfs for a device's sector sizes: unlike the BLKSSZGET
+// ioctl that needs no permission to open the device. They are zero for file
+// systems without a block device of their own (btrfs, network, overlay).
+func deviceSectors(major, minor uint32) (logical, physical int) {
+	if major == 0 {
+		return 0, 0
+	}
+	dir := fmt.Sprintf("/sys/dev/block/%d:%d/", major, minor)
+	read := func(name string) int {
+		// A partition has no queue of its own; its parent directory is the disk.
+		for _, d := range []string{dir, dir + "../"} {
+			if b, err := os.ReadFile(d + "queue/" + name); err == nil {
+				n, err := strconv.Atoi(strings.TrimSpace(string(b)))
+				if err == nil {
+					return n
+				}
+			}
+		}
+		return 0
+	}
+	return read("logical_block_size"), read("physical_block_size")
+}
