@@ -1,0 +1,72 @@
+package kernel
+
+// lanes is the number of partial sums of every float reduction over a vector.
+// Element i belongs to lane i mod lanes, and a lane adds its elements in order;
+// then lane j takes lane j+8, j+4, j+2 and j+1. Vectors of 4, 8 and 16 elements
+// can all follow this.
+const lanes = 16
+
+// SiluMul sets dst[i] = silu(gate[i]) * up[i]. The slices have one length; dst
+// may be one of the others.
+func SiluMul(dst, gate, up []float32) {
+	i := siluMulSIMD(dst, gate, up)
+	siluMulGeneric(dst[i:], gate[i:], up[i:])
+}
+
+func siluMulGeneric(dst, gate, up []float32) {
+	gate, up = gate[:len(dst)], up[:len(dst)]
+	for i := range dst {
+		dst[i] = Silu32(gate[i]) * up[i]
+	}
+}
+
+// GeluMul sets dst[i] = gelu(gate[i]) * up[i], gelu in its tanh form. The slices
+// have one length; dst may be one of the others.
+func GeluMul(dst, gate, up []float32) {
+	gate, up = gate[:len(dst)], up[:len(dst)]
+	for i := range dst {
+		dst[i] = Gelu32(gate[i]) * up[i]
+	}
+}
+
+// Add sets dst[i] += x[i].
+func Add(dst, x []float32) {
+	x = x[:len(dst)]
+	for i := range dst {
+		dst[i] += x[i]
+	}
+}
+
+// AddScaled sets dst[i] += w * x[i], the product rounded first.
+func AddScaled(dst, x []float32, w float32) {
+	x = x[:len(dst)]
+	for i := range dst {
+		dst[i] += float32(w * x[i])
+	}
+}
+
+// Scale sets x[i] *= w.
+func Scale(x []float32, w float32) {
+	for i := range x {
+		x[i] *= w
+	}
+}
+
+// fold adds up the lanes in the fixed order.
+func fold(l *[lanes]float32) float32 {
+	for w := lanes / 2; w > 0; w /= 2 {
+		for j := range w {
+			l[j] += l[j+w]
+		}
+	}
+	return l[0]
+}
+
+func fold64(l *[lanes]float64) float64 {
+	for w := lanes / 2; w > 0; w /= 2 {
+		for j := range w {
+			l[j] += l[j+w]
+		}
+	}
+	return l[0]
+}

@@ -1,0 +1,53 @@
+package kernel
+
+import "math"
+
+// RMSNorm sets dst = x / sqrt(mean(x^2) + eps) * w. dst may be x. A nil w stands
+// for ones. The squares are summed in float64, as llama.cpp does, in which they
+// are exact.
+func RMSNorm(dst, x, w []float32, eps float32) {
+	scale := rmsScale(x, eps)
+	dst = dst[:len(x)]
+	if w == nil {
+		for i, v := range x {
+			dst[i] = v * scale
+		}
+		return
+	}
+	w = w[:len(x)]
+	for i, v := range x {
+		dst[i] = float32(v*scale) * w[i]
+	}
+}
+
+// RMSNormHeads applies RMSNorm in place to each head of x, [heads x len(w)].
+func RMSNormHeads(x, w []float32, eps float32) {
+	for d := len(w); len(x) >= d && d > 0; x = x[d:] {
+		RMSNorm(x[:d], x[:d], w, eps)
+	}
+}
+
+// rmsScale returns 1 / sqrt(mean(x^2) + eps).
+func rmsScale(x []float32, eps float32) float32 {
+	mean := float32(sumSquares(x) / float64(len(x)))
+	return 1 / float32(math.Sqrt(float64(mean+eps)))
+}
+
+// sumSquares returns the sum of squares of x.
+func sumSquares(x []float32) float64 {
+	var sum [lanes]float64
+	i := sumSquaresSIMD(&sum, x)
+	sumSquaresGeneric(&sum, x[i:])
+	return fold64(&sum)
+}
+
+func sumSquaresGeneric(sum *[lanes]float64, x []float32) {
+	for ; len(x) >= lanes; x = x[lanes:] {
+		for j, v := range x[:lanes] {
+			sum[j] += float64(v) * float64(v) // exact, so fusing changes nothing
+		}
+	}
+	for j, v := range x {
+		sum[j] += float64(v) * float64(v)
+	}
+}
