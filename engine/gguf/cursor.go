@@ -129,7 +129,7 @@ func (c *cursor) u64(what string) (uint64, error) {
 
 // text returns the bytes of a string, which are valid until the next call.
 func (c *cursor) text(what string) ([]byte, error) {
-	n, err := c.u64("the length of " + what)
+	n, err := c.u64(what)
 	if err != nil {
 		return nil, err
 	}
@@ -137,4 +137,19 @@ func (c *cursor) text(what string) ([]byte, error) {
 		return nil, err
 	}
 	return c.bytes(what, int64(n))
+}
+
+// quickText is text for a string that lies in the window; ok is false, and
+// nothing is read, if it does not.
+func (c *cursor) quickText() (b []byte, ok bool) {
+	rest := c.win[c.pos:]
+	if len(rest) < 8 {
+		return nil, false
+	}
+	n := binary.LittleEndian.Uint64(rest)
+	if n > uint64(len(rest)-8) {
+		return nil, false
+	}
+	c.pos += 8 + int(n)
+	return rest[8 : 8+n], true
 }

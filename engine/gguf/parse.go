@@ -247,16 +247,21 @@ func numbers[T any](c *cursor, elem ValueType, n uint64) ([]T, error) {
 // hundreds of thousands.
 func (c *cursor) strings(n uint64) ([]string, error) {
 	var all strings.Builder
-	ends := make([]int, n)
-	for i := range ends {
-		b, err := c.text("a string")
-		if err != nil {
-			return nil, err
+	// Both start at a usual size and grow only with what is really there.
+	all.Grow(int(min(8*n, 1<<20)))
+	ends := make([]uint32, 0, min(n, 1<<17)) // maxHeader fits in 32 bits
+	for range n {
+		b, ok := c.quickText()
+		if !ok {
+			var err error
+			if b, err = c.text("a string"); err != nil {
+				return nil, err
+			}
 		}
 		all.Write(b)
-		ends[i] = all.Len()
+		ends = append(ends, uint32(all.Len()))
 	}
-	text, start := all.String(), 0
+	text, start := all.String(), uint32(0)
 	out := make([]string, n)
 	for i, end := range ends {
 		out[i] = text[start:end]
