@@ -90,3 +90,13 @@ func read(rd flashio.Reader, rs ...*flashio.Request) error {
 	rd.Submit(rs...)
 	return g.Wait()
 }
+
+// hardLink gives the file a second name.
+func hardLink(t testing.TB, path string) string {
+	t.Helper()
+	link := path + ".link"
+	if err := os.Link(path, link); err != nil {
+		t.Skip("no hard links here:", err)
+	}
+	return link
+}

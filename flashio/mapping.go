@@ -39,7 +39,7 @@ func (s *Files) Map(file int) (*Mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", f.Path, err)
 	}
-	m := &Mapping{Path: f.Path, view: p, size: size, section: sec, hasSection: sectionsExist}
+	m := &Mapping{Path: f.Path, view: p, size: size, section: sec, hasSection: SectionsExist}
 	m.Data = unsafe.Slice((*byte)(p), size)
 	live.add(m)
 	if s.host != nil {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sectionsExist is false: here a mapping is its view and nothing else.
-const sectionsExist = false
+// SectionsExist tells whether a mapping has a section beside its view: here it is
+// its view and nothing else.
+const SectionsExist = false
 
 type section struct{}
 

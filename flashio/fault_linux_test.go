@@ -1,0 +1,37 @@
+package flashio_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"bmoe/flashio"
+)
+
+// TestShrunkFileIsAnError: reading a mapping of a file that was cut off raises
+// SIGBUS, which must come out as an error that names the file and the place.
+// (Windows and its file systems refuse to cut a mapped file off.)
+func TestShrunkFileIsAnError(t *testing.T) {
+	path := writeFile(t, 1<<20)
+	s := openFiles(t, flashio.FileOptions{}, path)
+	m, err := s.Map(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Unmap()
+	if err := os.Truncate(path, 1<<16); err != nil {
+		t.Fatal(err)
+	}
+	var sum byte
+	err = flashio.Guard(func() { sum += m.Data[1<<19] })
+	var fault *flashio.MappingFault
+	if !errors.As(err, &fault) || fault.Path != path || fault.Offset != 1<<19 {
+		t.Fatalf("got %v", err)
+	}
+	if err := m.Warm(0, len(m.Data)); !errors.As(err, &fault) || fault.Offset != 1<<16 {
+		t.Fatalf("warming: %v", err)
+	}
+	if err := flashio.Guard(func() { sum += m.Data[100] }); err != nil {
+		t.Fatalf("the part that is left: %v", err)
+	}
+}
