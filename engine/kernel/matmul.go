@@ -1,0 +1,306 @@
+// Package kernel holds the arithmetic of inference and the pool of workers
+// that does it.
+package kernel
+
+import (
+	"fmt"
+	"sync"
+
+	"bmoe/engine/quant"
+)
+
+// Matrix is a weight matrix as it stands in a GGUF file.
+type Matrix struct {
+	Type       quant.Type
+	Rows, Cols int
+	// Data holds the rows one after the other in the file's own blocks. It may
+	// start at any address.
+	Data []byte
+}
+
+// RowBytes returns the size of a row. The type must be known, and its blocks
+// must divide Cols.
+func (m *Matrix) RowBytes() int { return m.Cols / m.Type.BlockLen() * m.Type.BlockBytes() }
+
+// Slice returns the matrix of n rows from row r on, over the same bytes.
+func (m *Matrix) Slice(r, n int) Matrix {
+	rb := m.RowBytes()
+	return Matrix{Type: m.Type, Rows: n, Cols: m.Cols, Data: m.Data[r*rb : (r+n)*rb]}
+}
+
+// Numerics says how closely a product follows the weights.
+type Numerics uint8
+
+const (
+	// Fast quantises or rounds the activations as llama.cpp does.
+	Fast Numerics = iota
+	// Exact keeps the activations in float32 and dequantises the weights.
+	Exact
+)
+
+// FormOf returns the form in which weights of type t want the activations. It
+// is an error if no product with such weights is known.
+func FormOf(t quant.Type, n Numerics) (Form, error) {
+	k := products[t]
+	if k.dot == nil {
+		return 0, fmt.Errorf("no matrix product with %v weights", t)
+	}
+	if n == Exact {
+		return FormF32, nil
+	}
+	return k.form, nil
+}
+
+// product is what is needed for one weight type: the form that Fast wants and
+// the readable reference of a row times a vector in that form.
+type product struct {
+	form Form
+	dot  func(w []byte, x *vec) float32
+}
+
+// products is indexed by quant.Type.
+var products = [64]product{
+	quant.F32: {FormF32, dotF32}, quant.F16: {FormF16, dotF16}, quant.BF16: {FormBF16, dotBF16},
+	quant.Q8_0: {FormQ8_0, dotQ8_0}, quant.Q4_0: {FormQ8_0, dotQ4_0}, quant.Q5_0: {FormQ8_0, dotQ5_0},
+	quant.IQ4_NL: {FormQ8_0, dotIQ4NL}, quant.MXFP4: {FormQ8_0, dotMXFP4}, quant.NVFP4: {FormQ8_0, dotNVFP4},
+	quant.Q4_1: {FormQ8_1, dotQ4_1}, quant.Q5_1: {FormQ8_1, dotQ5_1},
+	quant.Q2_K: {FormQ8_K, dotQ2K}, quant.Q3_K: {FormQ8_K, dotQ3K}, quant.Q4_K: {FormQ8_K, dotQ4K},
+	quant.Q5_K: {FormQ8_K, dotQ5K}, quant.Q6_K: {FormQ8_K, dotQ6K}, quant.IQ4_XS: {FormQ8_K, dotIQ4XS},
+	quant.IQ1_S: {FormQ8_K, dotIQ1S}, quant.IQ1_M: {FormQ8_K, dotIQ1M}, quant.IQ2_XXS: {FormQ8_K, dotIQ2XXS},
+	quant.IQ2_XS: {FormQ8_K, dotIQ2XS}, quant.IQ2_S: {FormQ8_K, dotIQ2S}, quant.IQ3_XXS: {FormQ8_K, dotIQ3XXS},
+	quant.IQ3_S: {FormQ8_K, dotIQ3S}, quant.TQ1_0: {FormQ8_K, dotTQ1}, quant.TQ2_0: {FormQ8_K, dotTQ2},
+}
+
+// call is one product: rows r0 to r1-1 times the listed tokens.
+type call struct {
+	dst    []float32
+	stride int // dst elements from one token to the next
+	row0   int // the row that dst[0] stands for
+	w      *Matrix
+	r0, r1 int
+	a      *Acts
+	form   Form
+	tokens []int32 // nil: all in order
+	n      int     // number of tokens
+}
+
+// token returns the index in Acts of the call's j-th token.
+func (c *call) token(j int) int {
+	if c.tokens == nil {
+		return j
+	}
+	return int(c.tokens[j])
+}
+
+func (c *call) check() {
+	if c.r0 < 0 || c.r0 > c.r1 || c.r1 > c.w.Rows || c.w.Cols != c.a.cols ||
+		len(c.w.Data) < c.w.Rows*c.w.RowBytes() || c.w.Cols%c.w.Type.BlockLen() != 0 {
+		panic(fmt.Sprintf("kernel: rows %d to %d of %v [%d x %d] in %d bytes, times vectors of %d",
+			c.r0, c.r1, c.w.Type, c.w.Rows, c.w.Cols, len(c.w.Data), c.a.cols))
+	}
+	for _, t := range c.tokens {
+		if uint(t) >= uint(c.a.n) {
+			panic(fmt.Sprintf("kernel: token %d of a batch of %d", t, c.a.n))
+		}
+	}
+	if c.n > 0 && c.r1 > c.r0 {
+		_ = c.dst[(c.n-1)*c.stride+c.r1-c.row0-1]
+	}
+}
+
+// MatMul computes rows r0 to r1-1 of w times the batch:
+//
+//	dst[j*dstStride+r] = w[r] . x[tokens[j]]
+//
+// with all tokens in order if tokens is nil. The activations must have been
+// prepared in the form, which is FormOf's for w.Type, or FormF32 (the weights
+// are then dequantised). The bits of an element depend on the row's bytes and
+// the token's values alone: not on r0 and r1, the other tokens, or the
+// processor's instruction set.
+func MatMul(dst []float32, dstStride int, w *Matrix, r0, r1 int, a *Acts, form Form, tokens []int32) {
+	c := call{dst: dst, stride: dstStride, w: w, r0: r0, r1: r1, a: a, form: form, tokens: tokens, n: a.n}
+	if tokens != nil {
+		c.n = len(tokens)
+	}
+	c.run()
+}
+
+func (c *call) run() {
+	c.check()
+	t := c.w.Type
+	p := products[t]
+	switch {
+	case p.dot == nil:
+		panic(fmt.Sprintf("kernel: no matrix product with %v weights", t))
+	case c.form == p.form:
+		c.generic(p.dot)
+	case c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
+		c.generic(p.dot) // their kernels read float32 activations, rounded or not
+	case c.form == FormF32:
+		c.exact()
+	default:
+		panic(fmt.Sprintf("kernel: %v weights with activations in form %v", t, c.form))
+	}
+}
+
+// generic goes through the readable reference.
+func (c *call) generic(dot func([]byte, *vec) float32) {
+	s := getScratch()
+	defer putScratch(s)
+	rb := c.w.RowBytes()
+	for j := range c.n {
+		s.x = c.a.vec(c.form, c.token(j))
+		out := c.dst[j*c.stride:]
+		for r := c.r0; r < c.r1; r++ {
+			out[r-c.row0] = dot(c.w.Data[r*rb:(r+1)*rb], &s.x)
+		}
+	}
+}
+
+const (
+	// exactChunk is the number of weights that exact dequantises at a time;
+	// every block length divides it.
+	exactChunk = 256
+	// exactTokens is the number of tokens that share a dequantised piece.
+	exactTokens = 8
+)
+
+// exact dequantises the rows piece by piece and multiplies in float32, in the
+// order of dotF32.
+func (c *call) exact() {
+	s := getScratch()
+	defer putScratch(s)
+	rb := c.w.RowBytes()
+	for j0 := 0; j0 < c.n; j0 += exactTokens {
+		j1 := min(j0+exactTokens, c.n)
+		for r := c.r0; r < c.r1; r++ {
+			row := c.w.Data[r*rb : (r+1)*rb]
+			s.part = [exactTokens][lanes]float32{}
+			for o := 0; o < c.w.Cols; o += exactChunk {
+				w := s.weights[:min(exactChunk, c.w.Cols-o)]
+				n := len(w) / c.w.Type.BlockLen() * c.w.Type.BlockBytes()
+				dequantize(c.w.Type, w, row[:n])
+				row = row[n:]
+				for j := j0; j < j1; j++ {
+					x := c.a.vec(FormF32, c.token(j))
+					mulAdd(&s.part[j-j0], w, x.f[o:])
+				}
+			}
+			for j := j0; j < j1; j++ {
+				c.dst[j*c.stride+r-c.row0] = fold(&s.part[j-j0])
+			}
+		}
+	}
+}
+
+func dequantize(t quant.Type, dst []float32, src []byte) {
+	if err := quant.Dequantize(t, dst, src); err != nil {
+		panic("kernel: " + err.Error()) // the caller has checked type and lengths
+	}
+}
+
+// Row writes row r of w to dst as floats: an embedding's look-up.
+func Row(dst []float32, w *Matrix, r int) {
+	rb := w.RowBytes()
+	dequantize(w.Type, dst[:w.Cols], w.Data[r*rb:(r+1)*rb])
+}
+
+// Activation is the function between a feed-forward layer's first and second
+// products.
+type Activation uint8
+
+// Each takes the gate and the up product: f(gate) * up.
+const (
+	SiLU Activation = iota
+	GELU            // the tanh form
+)
+
+func (f Activation) apply(dst, gate, up []float32) {
+	switch f {
+	case SiLU:
+		SiluMul(dst, gate, up)
+	case GELU:
+		GeluMul(dst, gate, up)
+	default:
+		panic(fmt.Sprintf("kernel: activation %d", uint8(f)))
+	}
+}
+
+// GateUp computes rows r0 to r1-1 of a gated feed-forward layer's first half:
+//
+//	dst[j*dstStride+r] = act(gate[r] . x[tokens[j]]) * (up[r] . x[tokens[j]])
+//
+// The arguments are as for MatMul; gate and up have one type and shape.
+func GateUp(dst []float32, dstStride int, gate, up *Matrix, act Activation, r0, r1 int, a *Acts, form Form, tokens []int32) {
+	n := a.n
+	if tokens != nil {
+		n = len(tokens)
+	}
+	if n == 0 || r0 == r1 {
+		return
+	}
+	// The up product goes piece by piece into a small buffer, to be used while
+	// it is in the nearest cache.
+	step := min(max(upBuffer/n, tileRows)/tileRows*tileRows, r1-r0)
+	s := getScratch()
+	defer putScratch(s)
+	buf := s.floats(n * step)
+	for r := r0; r < r1; r += step {
+		end := min(r+step, r1)
+		MatMul(dst, dstStride, gate, r, end, a, form, tokens)
+		u := call{dst: buf, stride: step, row0: r, w: up, r0: r, r1: end, a: a, form: form, tokens: tokens, n: n}
+		u.run()
+		for j := range n {
+			g := dst[j*dstStride+r : j*dstStride+end]
+			act.apply(g, g, buf[j*step:j*step+end-r])
+		}
+	}
+}
+
+// tileRows is the number of rows that the widest kernels take at once. Work
+// that is split between workers goes best in multiples of it.
+const tileRows = 16
+
+// upBuffer is the number of floats that GateUp keeps of the up product.
+const upBuffer = 4096
+
+// scratch is the memory of one product in progress.
+type scratch struct {
+	f       []float32 // GateUp's up product
+	x       vec
+	weights [exactChunk]float32
+	part    [exactTokens][lanes]float32
+}
+
+func (s *scratch) floats(n int) []float32 {
+	if len(s.f) < n {
+		s.f = aligned[float32](n)
+	}
+	return s.f[:n]
+}
+
+// idle holds scratch that nobody uses. It grows to one for each worker and is
+// kept, so that a product allocates nothing. (A sync.Pool would give it to the
+// garbage collector now and then.)
+var idle struct {
+	sync.Mutex
+	list []*scratch
+}
+
+func getScratch() *scratch {
+	idle.Lock()
+	defer idle.Unlock()
+	n := len(idle.list)
+	if n == 0 {
+		return new(scratch)
+	}
+	s := idle.list[n-1]
+	idle.list = idle.list[:n-1]
+	return s
+}
+
+func putScratch(s *scratch) {
+	idle.Lock()
+	defer idle.Unlock()
+	idle.list = append(idle.list, s)
+}
