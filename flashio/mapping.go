@@ -22,6 +22,7 @@ type Mapping struct {
 	// if the file shrinks or its drive goes away: see Guard.
 	Data []byte
 
+	id         FileID
 	view       unsafe.Pointer // nil once unmapped
 	size       int
 	section    section   // the system's part
@@ -39,7 +40,7 @@ func (s *Files) Map(file int) (*Mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", f.Path, err)
 	}
-	m := &Mapping{Path: f.Path, view: p, size: size, section: sec, hasSection: SectionsExist}
+	m := &Mapping{Path: f.Path, id: f.ID, view: p, size: size, section: sec, hasSection: SectionsExist}
 	m.Data = unsafe.Slice((*byte)(p), size)
 	live.add(m)
 	if s.host != nil {
@@ -199,6 +200,19 @@ func (l *mappings) remove(m *Mapping) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = slices.DeleteFunc(l.list, func(x *Mapping) bool { return x == m })
+}
+
+// viewsOf returns the first address of every view of the set's files.
+func (l *mappings) viewsOf(s *Files) []uintptr {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var at []uintptr
+	for _, m := range l.list {
+		if slices.ContainsFunc(s.files, func(f File) bool { return f.ID == m.id }) {
+			at = append(at, uintptr(m.view))
+		}
+	}
+	return at
 }
 
 func (l *mappings) find(addr uintptr) (*Mapping, int) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -12,26 +13,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InsideMapping asks the operating system which of the addresses lie inside a
-// mapping of one of the set's files, made by this process in whatever way, and
-// returns their indices in order. ErrNotAvailable means that the system cannot
-// tell.
-func InsideMapping(s *Files, ptrs []uintptr) ([]int, error) {
+// insideMapping answers from /proc/self/maps.
+func insideMapping(s *Files, ptrs []uintptr) ([]int, error) {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
-		return nil, fmt.Errorf("ask for mappings: %w", err)
+		return nil, err
 	}
 	var spans []span
 	for line := range bytes.Lines(maps) {
 		sp, id, path, err := parseMapsLine(string(bytes.TrimSuffix(line, []byte("\n"))))
 		if err != nil {
-			return nil, fmt.Errorf("ask for mappings: %w", err)
+			return nil, err
 		}
 		if path != "" && s.isOneOf(id, path) {
 			spans = append(spans, sp)
 		}
 	}
-	return inside(spans, ptrs), nil
+	var in []int
+	for i, p := range ptrs {
+		if slices.ContainsFunc(spans, func(sp span) bool { return sp.has(p) }) {
+			in = append(in, i)
+		}
+	}
+	return in, nil
 }
 
 // isOneOf compares by device and inode, which sees through hard links, and by

@@ -185,6 +185,26 @@ func TestWarmMakesResident(t *testing.T) {
 	}
 }
 
+// TestGuardNamesTheFile provokes the one fault in a mapping that every system
+// lets a test provoke, a store to it. See TestShrunkFileIsAnError for a real one.
+func TestGuardNamesTheFile(t *testing.T) {
+	path := writeFile(t, 100_000)
+	m, err := openFiles(t, flashio.FileOptions{}, path).Map(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Unmap()
+	before := true
+	err = flashio.Guard(func() {
+		m.Data[70_000] = 1
+		before = false
+	})
+	var fault *flashio.MappingFault
+	if !errors.As(err, &fault) || fault.Path != path || fault.Offset != 70_000 || !before {
+		t.Fatalf("got %v", err)
+	}
+}
+
 func TestGuardLetsOtherPanicsThrough(t *testing.T) {
 	catch := func(f func()) (p any) {
 		defer func() { p = recover() }()

@@ -75,7 +75,7 @@ func openFirst(s *Files, f *File, noDirect bool) (access, Handle, error) {
 			if cerr := h.Close(); cerr != nil {
 				return how, nil, fmt.Errorf("close %s: %w", f.Path, cerr)
 			}
-			if !directReadRefused(err) && !errors.Is(err, errNoDirect) {
+			if !refusesDirect(err) && !errors.Is(err, errNoDirect) {
 				return how, nil, err
 			}
 		} else if !errors.Is(err, errNoDirect) {

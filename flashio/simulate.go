@@ -19,11 +19,6 @@ type SimulateOptions struct {
 	BytesPerSecond float64
 }
 
-// pacingSlack is how much of an overslept wait the next read of a lane makes up
-// for. Without it every timer's lateness would slow a lane down; a pause longer
-// than this is an idle lane, and lost.
-const pacingSlack = 300_000 // ns
-
 // SimulatedHost is an Opener (see FileOptions.Host) that obeys the two rules measured on NTFS: direct
 // reads of a file with a live view or section are served one at a time, and so
 // are those of a handle that was opened under one, until it is opened again

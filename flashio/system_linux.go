@@ -55,9 +55,9 @@ func (h *fdHandle) Close() error {
 	return os.NewSyscallError("close", unix.Close(h.fd))
 }
 
-// directReadRefused reports whether a first direct read failed because direct
+// refusesDirect reports whether an open or a first direct read failed because direct
 // I/O is not possible, not because the drive failed.
-func directReadRefused(err error) bool {
+func refusesDirect(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP)
 }
 

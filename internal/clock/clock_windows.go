@@ -2,6 +2,7 @@ package clock
 
 import (
 	"math/bits"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
@@ -27,8 +28,10 @@ func queryFrequency() uint64 {
 }
 
 func counter() int64 {
+	// SyscallN and not LazyProc.Call, which would move c and the argument list
+	// to the heap: Now must not allocate.
 	var c int64
-	procCounter.Call(uintptr(unsafe.Pointer(&c)))
+	syscall.SyscallN(procCounter.Addr(), uintptr(unsafe.Pointer(&c)))
 	return c
 }
 
