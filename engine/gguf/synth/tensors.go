@@ -1,0 +1,147 @@
+package synth
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"bmoe/engine/quant"
+)
+
+// mix says which type the matrices of a model have.
+type mix struct {
+	fileType uint32     // general.file_type, llama.cpp's enum llama_ftype
+	base     quant.Type // of all matrices but the exceptions
+	more     quant.Type // of the head, and of the values and down projections of the layers that moreBits picks
+	experts  quant.Type // of the experts
+}
+
+func pure(fileType uint32, t quant.Type) mix { return mix{fileType, t, t, t} }
+
+// mixes holds the types by name. Q4_K_M and MXFP4_MOE are llama.cpp's mixes
+// (llama-quant.cpp); the others have every matrix in one type.
+var mixes = map[string]mix{
+	"F32": pure(0, quant.F32), "F16": pure(1, quant.F16), "BF16": pure(32, quant.BF16),
+	"Q4_0": pure(2, quant.Q4_0), "Q4_1": pure(3, quant.Q4_1), "Q5_0": pure(8, quant.Q5_0), "Q5_1": pure(9, quant.Q5_1),
+	"Q8_0": pure(7, quant.Q8_0), "Q2_K": pure(10, quant.Q2_K), "Q3_K": pure(11, quant.Q3_K), "Q4_K": pure(14, quant.Q4_K),
+	"Q5_K": pure(16, quant.Q5_K), "Q6_K": pure(18, quant.Q6_K), "IQ4_NL": pure(25, quant.IQ4_NL), "MXFP4": pure(38, quant.MXFP4),
+	"Q4_K_M":    {15, quant.Q4_K, quant.Q6_K, quant.Q4_K},
+	"MXFP4_MOE": {38, quant.Q8_0, quant.Q8_0, quant.MXFP4},
+}
+
+// Types returns the names that Spec.Type may have, sorted.
+func Types() []string {
+	var names []string
+	for name := range mixes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func mixOf(name string) (mix, error) {
+	m, ok := mixes[name]
+	if !ok {
+		return m, fmt.Errorf("unknown type %q (known: %s)", name, strings.Join(Types(), ", "))
+	}
+	return m, nil
+}
+
+// moreBits reports whether llama.cpp's mixes give a layer's values and down
+// projection the better type: the first and last eighth of the layers, and
+// every third between.
+func moreBits(layer, layers int) bool {
+	eighth := layers / 8
+	return layer < eighth || layer >= 7*layers/8 || (layer-eighth)%3 == 2
+}
+
+// weight is a tensor to be made.
+type weight struct {
+	name string
+	kind quant.Type
+	dims []int64 // row length first
+	mean float64 // of its elements; not 0 only for F32
+	std  float64
+	rows func(row int64) float64 // factor on a row's std, or nil for 1
+}
+
+// The scales below keep activations near 1 wherever a norm does not do it. A
+// product of a vector of n elements of size 1 with rows of size g/sqrt(n) has
+// size g.
+const (
+	logitStd    = 3.0  // of the logits: a clear winner, but no certainty
+	qkNorm      = 1.6  // of the norms on queries and keys: attention looks at few positions, so the text depends on the context and does not cycle
+	attnStd     = 0.6  // of what attention then returns for values of size 1
+	routerStd   = 1.5  // of the router's logits
+	routerSkew  = 0.35 // of the logarithm of an expert's popularity factor, as real routers have favourites
+	gateStd     = 1.2  // of the gate's input to SiLU
+	hiddenStd   = 0.7  // of silu(gate) * up for that gate and an up of size 1
+	residualStd = 2.5  // of the residual stream after the last layer; the embedding is small beside it, or a tied head would repeat the last token
+	quietTokens = 1. / 16
+)
+
+// weights lists a model's tensors in file order.
+func (s *Spec) weights() ([]weight, error) {
+	m, err := mixOf(s.Type)
+	if err != nil {
+		return nil, err
+	}
+	embd, heads, kv := int64(s.Embd), int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
+	experts, ff, dim, vocab := int64(s.Experts), int64(s.ExpertFF), int64(s.HeadDim), int64(s.Vocab)
+	over := func(g float64, n int64) float64 { return g / math.Sqrt(float64(n)) }
+	branch := over(residualStd, int64(2*s.Layers)) // what each half-layer adds to the residual stream
+	// Control tokens are nearly mute, so that a run of n tokens is not cut
+	// short by a random end of text.
+	quiet := func(row int64) float64 {
+		if row >= vocab-controls {
+			return quietTokens
+		}
+		return 1
+	}
+	norm := func(name string, n int64, mean float64) weight {
+		return weight{name: name, kind: quant.F32, dims: []int64{n}, mean: mean, std: mean / 10}
+	}
+	embedding := weight{name: "token_embd.weight", kind: m.base, dims: []int64{embd, vocab}, std: over(logitStd, embd), rows: quiet}
+	if s.Tied {
+		embedding.kind = m.more
+	}
+	list := []weight{embedding, norm("output_norm.weight", embd, 1)}
+	if !s.Tied {
+		head := embedding
+		head.name, head.kind = "output.weight", m.more
+		list = append(list, head)
+	}
+	for i := range s.Layers {
+		values, down := m.base, m.experts
+		if m.more != m.base && moreBits(i, s.Layers) {
+			values, down = m.more, m.more
+		}
+		blk := func(name string) string { return fmt.Sprintf("blk.%d.%s.weight", i, name) }
+		list = append(list,
+			norm(blk("attn_norm"), embd, 1),
+			weight{name: blk("attn_q"), kind: m.base, dims: []int64{embd, heads}, std: over(1, embd)},
+			weight{name: blk("attn_k"), kind: m.base, dims: []int64{embd, kv}, std: over(1, embd)},
+			weight{name: blk("attn_v"), kind: values, dims: []int64{embd, kv}, std: over(1, embd)},
+			weight{name: blk("attn_output"), kind: m.base, dims: []int64{heads, embd}, std: over(branch/attnStd, heads)},
+			norm(blk("attn_q_norm"), dim, qkNorm),
+			norm(blk("attn_k_norm"), dim, qkNorm),
+			norm(blk("ffn_norm"), embd, 1),
+			weight{name: blk("ffn_gate_inp"), kind: quant.F32, dims: []int64{embd, experts}, std: over(routerStd, embd), rows: s.popularity(i)},
+			weight{name: blk("ffn_gate_exps"), kind: m.experts, dims: []int64{embd, ff, experts}, std: over(gateStd, embd)},
+			weight{name: blk("ffn_up_exps"), kind: m.experts, dims: []int64{embd, ff, experts}, std: over(1, embd)},
+			weight{name: blk("ffn_down_exps"), kind: down, dims: []int64{ff, embd, experts}, std: over(branch*math.Sqrt(float64(s.Used))/hiddenStd, ff)},
+		)
+	}
+	return list, nil
+}
+
+// popularity returns the factors on the router's rows of a layer. A row that is
+// twice as long is among the winners more often.
+func (s *Spec) popularity(layer int) func(row int64) float64 {
+	return func(row int64) float64 {
+		r := newRand(s.Seed, ^uint64(layer), uint64(row))
+		f := math.Exp(routerSkew * normals[r.next()>>(64-normalBits)])
+		return math.Round(f*(1<<16)) / (1 << 16) // platforms disagree on the last bit of Exp
+	}
+}

@@ -1,0 +1,227 @@
+package synth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"bmoe/engine/gguf"
+)
+
+// Write writes the model to path, or to the shards that gguf.ShardPaths names.
+// The bytes depend on the spec alone, not on the machine.
+func Write(path string, s Spec) error {
+	return WriteContext(context.Background(), path, s, nil)
+}
+
+// WriteContext is Write, but ends early, leaving no file, when the context is
+// done, and calls progress (if it is not nil, and from several goroutines at
+// once) with the bytes of tensor data written so far and in all.
+func WriteContext(ctx context.Context, path string, s Spec, progress func(done, total int64)) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	list, err := s.weights()
+	if err != nil {
+		return err
+	}
+	w := gguf.NewWriter()
+	if err := s.metadata(w); err != nil {
+		return err
+	}
+	for _, x := range list {
+		if err := w.Declare(x.name, x.kind, x.dims...); err != nil {
+			return fmt.Errorf("the shape does not suit type %s: %w", s.Type, err)
+		}
+	}
+	jobs, err := s.cut(list)
+	if err != nil {
+		return err
+	}
+	out, err := w.Create(path, max(1, s.Shards))
+	if err != nil {
+		return err
+	}
+	if err := run(ctx, out, jobs, progress); err != nil {
+		return errors.Join(err, out.Abort())
+	}
+	return out.Close()
+}
+
+// metadata sets the model's keys.
+func (s *Spec) metadata(w *gguf.Writer) error {
+	m, err := mixOf(s.Type)
+	if err != nil {
+		return err
+	}
+	tokens, types, merges := vocabulary(s.Vocab)
+	last := uint32(s.Vocab - 1) // <|im_end|>
+	keys := []struct {
+		key string
+		x   any
+	}{
+		{"general.architecture", "qwen3moe"},
+		{"general.type", "model"},
+		{"general.name", s.name()},
+		{"general.alignment", uint32(32)},
+		{"general.quantization_version", uint32(2)},
+		{"general.file_type", m.fileType},
+		{"qwen3moe.block_count", uint32(s.Layers)},
+		{"qwen3moe.context_length", uint32(s.Ctx)},
+		{"qwen3moe.embedding_length", uint32(s.Embd)},
+		{"qwen3moe.feed_forward_length", uint32(s.ExpertFF * s.Used)}, // of a dense layer; there is none
+		{"qwen3moe.attention.head_count", uint32(s.Heads)},
+		{"qwen3moe.attention.head_count_kv", uint32(s.KVHeads)},
+		{"qwen3moe.attention.key_length", uint32(s.HeadDim)},
+		{"qwen3moe.attention.value_length", uint32(s.HeadDim)},
+		{"qwen3moe.attention.layer_norm_rms_epsilon", float32(1e-6)},
+		{"qwen3moe.rope.freq_base", float32(1e6)},
+		{"qwen3moe.expert_count", uint32(s.Experts)},
+		{"qwen3moe.expert_used_count", uint32(s.Used)},
+		{"qwen3moe.expert_feed_forward_length", uint32(s.ExpertFF)},
+		{"qwen3moe.vocab_size", uint32(s.Vocab)},
+		{"tokenizer.ggml.model", "gpt2"},
+		{"tokenizer.ggml.pre", "qwen2"},
+		{"tokenizer.ggml.tokens", tokens},
+		{"tokenizer.ggml.token_type", types},
+		{"tokenizer.ggml.merges", merges},
+		{"tokenizer.ggml.bos_token_id", last - 2},
+		{"tokenizer.ggml.eos_token_id", last},
+		{"tokenizer.ggml.padding_token_id", last - 2},
+		{"tokenizer.ggml.add_bos_token", false},
+		{"tokenizer.chat_template", chatTemplate},
+	}
+	for _, kv := range keys {
+		if err := w.Set(kv.key, kv.x); err != nil {
+			return err
+		}
+	}
+	if s.Yarn == 0 {
+		return nil
+	}
+	return errors.Join(
+		w.Set("qwen3moe.rope.scaling.type", "yarn"),
+		w.Set("qwen3moe.rope.scaling.factor", float32(s.Yarn)),
+		w.Set("qwen3moe.rope.scaling.original_context_length", uint32(float64(s.Ctx)/s.Yarn)))
+}
+
+// piece is the unit of work: about as much as a core's cache holds.
+const piece = 512 << 10
+
+// job is a run of rows of one tensor.
+type job struct {
+	name   string
+	offset int64 // of the first row in the tensor, in bytes
+	bytes  int64
+	rand   rand
+	rows   []filler // one a row, or a single one for all
+}
+
+// cut makes the jobs. Each has its own random numbers, so it does not matter who
+// does it when.
+func (s *Spec) cut(list []weight) ([]job, error) {
+	var jobs []job
+	for i, w := range list {
+		rowBytes, err := w.kind.RowBytes(w.dims[0])
+		if err != nil {
+			return nil, fmt.Errorf("tensor %s: %w", w.name, err)
+		}
+		rows := int64(1)
+		for _, d := range w.dims[1:] {
+			rows *= d
+		}
+		fillers := map[float64]filler{}
+		fillerOf := func(factor float64) (filler, error) {
+			f, ok := fillers[factor]
+			if !ok {
+				if f, err = newFiller(w.kind, w.mean, w.std*factor); err != nil {
+					return nil, fmt.Errorf("tensor %s: %w", w.name, err)
+				}
+				fillers[factor] = f
+			}
+			return f, nil
+		}
+		step := max(1, piece/rowBytes)
+		for first := int64(0); first < rows; first += step {
+			n := min(step, rows-first)
+			j := job{name: w.name, offset: first * rowBytes, bytes: n * rowBytes, rand: newRand(s.Seed, uint64(i), uint64(first))}
+			if j.rows, err = rowFillers(w, first, n, fillerOf); err != nil {
+				return nil, err
+			}
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, nil
+}
+
+// rowFillers returns the fillers of n rows from first on: a single one if the
+// rows do not differ.
+func rowFillers(w weight, first, n int64, fillerOf func(factor float64) (filler, error)) ([]filler, error) {
+	factors := []float64{1}
+	if w.rows != nil {
+		factors = factors[:0]
+		same := true
+		for row := first; row < first+n; row++ {
+			factors = append(factors, w.rows(row))
+			same = same && factors[0] == factors[len(factors)-1]
+		}
+		if same {
+			factors = factors[:1]
+		}
+	}
+	fs := make([]filler, len(factors))
+	for i, x := range factors {
+		var err error
+		if fs[i], err = fillerOf(x); err != nil {
+			return nil, err
+		}
+	}
+	return fs, nil
+}
+
+// do makes the job's bytes in buf and writes them.
+func (j *job) do(out *gguf.Output, buf []byte) error {
+	b := buf[:j.bytes]
+	r := j.rand
+	rowBytes := len(b) / len(j.rows)
+	for i, f := range j.rows {
+		f(&r, b[i*rowBytes:(i+1)*rowBytes])
+	}
+	return out.WriteTensor(j.name, j.offset, b)
+}
+
+// run does all jobs on all cores.
+func run(ctx context.Context, out *gguf.Output, jobs []job, progress func(done, total int64)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var total, largest int64
+	for i := range jobs {
+		total += jobs[i].bytes
+		largest = max(largest, jobs[i].bytes)
+	}
+	var next, done atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
+		wg.Go(func() {
+			buf := make([]byte, largest)
+			for ctx.Err() == nil {
+				i := next.Add(1) - 1
+				if i >= int64(len(jobs)) {
+					return
+				}
+				if err := jobs[i].do(out, buf); err != nil {
+					stop(err)
+					return
+				}
+				if now := done.Add(jobs[i].bytes); progress != nil {
+					progress(now, total)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
