@@ -1,0 +1,393 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+
+	"bmoe/engine/quant"
+)
+
+const (
+	// attnSpan is how many positions one partial result covers when the keys of
+	// a query are spread over workers. Every query is computed in such spans,
+	// spread or not, so that its bits do not depend on it.
+	attnSpan = 512
+	// attnRows is how many rows (a query head of a token) a task has at most:
+	// they share the loads of keys and values.
+	attnRows = 32
+	// attnTile is how many rows a kernel takes at once.
+	attnTile = 4
+)
+
+var negInf = float32(math.Inf(-1))
+
+// AttnSpec is the shape of an attention step.
+type AttnSpec struct {
+	Heads   int     // query heads, a multiple of KVHeads
+	KVHeads int     // heads of the cache
+	KeyDim  int     // entries of a query and of a key
+	ValDim  int     // entries of a value
+	Scale   float32 // of the scores, positive; usually 1/sqrt(KeyDim)
+}
+
+// Attn computes causal attention over a KV cache. It holds the scratch for one
+// call, so one Attn serves all layers of its shape.
+//
+// For every query the scores of a block of 64 keys are computed at once, each
+// one a sum over the entries in order; the block's weights relative to the
+// largest score so far, and their sum, in the fixed lanes; then the values are
+// added, each entry key after key. Blocks join in order into spans, and spans in
+// order into the result, by rescaling to the larger maximum (Milakov and Gimelshein, arXiv 1805.02867). Nothing of this depends
+// on the batch, the number of workers or the width of a vector.
+//
+// With a F16 or Q8_0 cache, queries and weights are rounded to half precision,
+// as llama.cpp does. Then every product with a key or value is exact in
+// float32, so a fused multiply-add gives the same bits as a product and a sum.
+type Attn struct {
+	AttnSpec
+	group int // query heads that share a KV head
+
+	work    []attnWork // one per worker
+	partial []float32  // results of spans, [KVHeads x rows x spans x (valStride+2)]
+	left    []atomic.Int32
+
+	// The call.
+	kv      *KV
+	out, q  []float32
+	pos0    int
+	rows    int // rows of a KV head: tokens x group
+	perTask int
+	tasks   int // groups of rows of a KV head
+	spans   int
+	split   bool
+}
+
+// attnWork is one worker's scratch. A row is a query head of a token.
+type attnWork struct {
+	q     []float32 // [attnRows x KeyDim]
+	s     []float32 // [attnRows x 64] scores, then weights
+	w     []float32 // [attnRows x 64] weights times scales (Q8_0)
+	acc   []float32 // [attnRows x valStride] weighted sum of the span's values
+	total []float32 // [attnRows x valStride] of all spans so far
+
+	m, l   [attnRows]float32 // maximum score and sum of weights of the span
+	tm, tl [attnRows]float32 // of all spans so far
+}
+
+// NewAttn returns an Attn whose calls run on a pool of the given number of
+// workers.
+func NewAttn(s AttnSpec, workers int) (*Attn, error) {
+	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 {
+		return nil, fmt.Errorf("attention with %d heads over %d KV heads: want a multiple", s.Heads, s.KVHeads)
+	}
+	if s.KeyDim < 1 || s.ValDim < 1 || s.KeyDim > 1<<16 || s.ValDim > 1<<16 {
+		return nil, fmt.Errorf("attention with keys of %d and values of %d entries: out of range", s.KeyDim, s.ValDim)
+	}
+	if !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0) {
+		return nil, fmt.Errorf("attention with scale %v: want a positive number", s.Scale)
+	}
+	a := &Attn{AttnSpec: s, group: s.Heads / s.KVHeads, work: make([]attnWork, max(workers, 1))}
+	stride := roundUp(s.ValDim, kvPad)
+	for i := range a.work {
+		w := &a.work[i]
+		w.q = make([]float32, attnRows*s.KeyDim)
+		w.s = make([]float32, attnRows*kvBlock)
+		w.w = make([]float32, attnRows*kvBlock)
+		w.acc = make([]float32, attnRows*stride)
+		w.total = make([]float32, attnRows*stride)
+	}
+	return a, nil
+}
+
+// Reserve makes room to spread the keys of single tokens over the workers in
+// contexts of up to ctx positions, so that Run allocates nothing. Without it
+// such a Run works on whole contexts.
+func (a *Attn) Reserve(ctx int) {
+	spans := (ctx + attnSpan - 1) / attnSpan
+	if spans < 2 || len(a.work) < 2 {
+		return
+	}
+	a.partial = make([]float32, a.Heads*spans*(roundUp(a.ValDim, kvPad)+2))
+	a.left = make([]atomic.Int32, a.Heads)
+}
+
+// Run computes out [n x Heads x ValDim] for the queries q [n x Heads x KeyDim]
+// of positions pos0 to pos0+n-1, whose keys and values are in kv already, on the
+// workers of p.
+func (a *Attn) Run(p *Pool, kv *KV, out, q []float32, n, pos0 int) {
+	if kv.Heads != a.KVHeads || kv.KeyDim != a.KeyDim || kv.ValDim != a.ValDim || pos0 < 0 || pos0+n > kv.Len() || p.Workers() > len(a.work) {
+		panic(fmt.Sprintf("kernel: attention of %d queries from position %d does not fit a cache of %d x (%d, %d) with %d positions, or %d workers",
+			n, pos0, kv.Heads, kv.KeyDim, kv.ValDim, kv.Len(), p.Workers()))
+	}
+	if n == 0 {
+		return
+	}
+	a.kv, a.out, a.q, a.pos0 = kv, out[:n*a.Heads*a.ValDim], q[:n*a.Heads*a.KeyDim], pos0
+	a.rows = n * a.group
+	a.spans = (pos0 + n + attnSpan - 1) / attnSpan
+	a.plan(p.Workers())
+	if a.split {
+		for i := range a.KVHeads * a.tasks {
+			a.left[i].Store(int32(a.spans))
+		}
+		p.Run(a.KVHeads*a.tasks*a.spans, a)
+	} else {
+		p.Run(a.KVHeads*a.tasks, a)
+	}
+	a.kv, a.out, a.q = nil, nil, nil
+}
+
+// plan decides how the work is cut. It may depend on anything: the results do
+// not.
+func (a *Attn) plan(workers int) {
+	want := 4 * workers // tasks, so that a slow worker does not hold the others
+	if workers == 1 {
+		want = 1
+	}
+	a.perTask = min(attnRows, a.rows)
+	a.tasks = (a.rows + a.perTask - 1) / a.perTask
+	a.split = a.KVHeads*a.tasks < want && a.spans > 1 &&
+		len(a.partial) >= a.KVHeads*a.rows*a.spans*(roundUp(a.ValDim, kvPad)+2)
+	n := a.KVHeads
+	if a.split {
+		n *= a.spans
+	}
+	for n*a.tasks < want && a.perTask > attnTile {
+		// Fewer rows share a load, but all workers have some.
+		a.perTask = roundUp(a.perTask/2, attnTile)
+		a.tasks = (a.rows + a.perTask - 1) / a.perTask
+	}
+	if a.split && a.KVHeads*a.tasks > len(a.left) {
+		a.split = false
+	}
+}
+
+// Do implements Task.
+func (a *Attn) Do(worker, i int) {
+	w := &a.work[worker]
+	span0, span1 := 0, a.spans
+	if a.split {
+		span0 = i % a.spans
+		span1 = span0 + 1
+		i /= a.spans
+	}
+	head, r0 := i/a.tasks, i%a.tasks*a.perTask
+	rows := min(a.perTask, a.rows-r0)
+	a.load(w, head, r0, rows)
+	for r := range rows {
+		w.tm[r], w.tl[r] = negInf, 0
+	}
+	stride := a.kv.valStride()
+	clear(w.total[:rows*stride])
+	for s := span0; s < span1; s++ {
+		a.span(w, head, r0, rows, s)
+		if a.split {
+			a.save(w, head, r0, rows, s)
+		} else {
+			for r := range rows {
+				join(&w.tm[r], &w.tl[r], w.total[r*stride:][:stride], w.m[r], w.l[r], w.acc[r*stride:][:stride])
+			}
+		}
+	}
+	if a.split {
+		if a.left[i].Add(-1) != 0 {
+			return
+		}
+		// This was the last span to finish: all partial results are there.
+		for r := range rows {
+			for s := range a.spans {
+				at := a.saved(head, r0+r, s)
+				join(&w.tm[r], &w.tl[r], w.total[r*stride:][:stride], at[0], at[1], at[2:])
+			}
+		}
+	}
+	for r := range rows {
+		inv := 1 / w.tl[r]
+		out := a.out[a.at(head, r0+r)*a.ValDim:][:a.ValDim]
+		for i, v := range w.total[r*stride:][:a.ValDim] {
+			out[i] = v * inv
+		}
+	}
+}
+
+// at returns the place of a row of a KV head among all query heads of the batch.
+func (a *Attn) at(head, row int) int {
+	return row/a.group*a.Heads + head*a.group + row%a.group
+}
+
+// saved returns the partial result of a row and span: maximum, sum, values.
+func (a *Attn) saved(head, row, span int) []float32 {
+	n := a.kv.valStride() + 2
+	return a.partial[((head*a.rows+row)*a.spans+span)*n:][:n]
+}
+
+func (a *Attn) save(w *attnWork, head, r0, rows, span int) {
+	stride := a.kv.valStride()
+	for r := range rows {
+		at := a.saved(head, r0+r, span)
+		at[0], at[1] = w.m[r], w.l[r]
+		copy(at[2:], w.acc[r*stride:][:stride])
+	}
+}
+
+// load fetches the rows' queries, rounded as the cache's type wants.
+func (a *Attn) load(w *attnWork, head, r0, rows int) {
+	for r := range rows {
+		q := a.q[a.at(head, r0+r)*a.KeyDim:][:a.KeyDim]
+		to := w.q[r*a.KeyDim:][:a.KeyDim]
+		if a.kv.Type == KVF32 {
+			copy(to, q)
+			continue
+		}
+		for i, v := range q {
+			to[i] = quant.F16ToF32(quant.F32ToF16(v))
+		}
+	}
+}
+
+// join adds the result of a span to the total of the spans before it.
+func join(tm, tl *float32, total []float32, m, l float32, acc []float32) {
+	top := *tm
+	if m > top {
+		top = m
+	}
+	a, b := Exp32(*tm-top), Exp32(m-top)
+	if m == negInf { // the row sees nothing of the span
+		return
+	}
+	*tm = top
+	*tl = float32(*tl*a) + float32(l*b)
+	for i, v := range acc[:len(total)] {
+		total[i] = float32(total[i]*a) + float32(v*b)
+	}
+}
+
+// span computes the rows' results over one span into w.m, w.l and w.acc.
+func (a *Attn) span(w *attnWork, head, r0, rows, span int) {
+	kv := a.kv
+	stride := kv.valStride()
+	clear(w.acc[:rows*stride])
+	for r := range rows {
+		w.m[r], w.l[r] = negInf, 0
+	}
+	last := a.pos0 + (r0+rows-1)/a.group // the last row's position
+	for b := span * (attnSpan / kvBlock); b < (span+1)*(attnSpan/kvBlock) && b*kvBlock <= last; b++ {
+		base := b * kvBlock
+		block := kv.block(head, b)
+		a.scores(w, block, rows)
+		for r := range rows {
+			s := (*[kvBlock]float32)(w.s[r*kvBlock:])
+			seen := min(a.pos0+(r0+r)/a.group+1-base, kvBlock) // keys of the block that the row sees
+			if seen <= 0 {
+				clear(s[:])
+				continue
+			}
+			for j := seen; j < kvBlock; j++ {
+				s[j] = negInf
+			}
+			m, l := softmaxBlock(s, a.Scale, w.m[r], kv.Type != KVF32)
+			if m != w.m[r] {
+				// What was summed before is relative to the old maximum.
+				f := Exp32(w.m[r] - m)
+				w.m[r] = m
+				w.l[r] *= f
+				shrink(w.acc[r*stride:][:stride], f)
+			}
+			w.l[r] += l
+		}
+		a.values(w, block, rows, min(kvBlock, last+1-base))
+	}
+}
+
+// shrink multiplies x by f. The sum turns -0 into 0, so that weights of 0, as
+// rows get that do not see a key, never change a bit.
+func shrink(x []float32, f float32) {
+	for i, v := range x {
+		x[i] = float32(v*f) + 0
+	}
+}
+
+// scores computes the unscaled products of all rows with the block's keys.
+func (a *Attn) scores(w *attnWork, block []byte, rows int) {
+	kv := a.kv
+	d := kv.KeyDim
+	clear(w.s[:rows*kvBlock])
+	t := tile{m: rows, n: kvBlock, depth: d, ldd: kvBlock, lda: d, ldb: kvBlock}
+	switch kv.Type {
+	case KVF32:
+		t.f32(w.s, w.q, view[float32](block[:kv.kBytes]))
+	case KVF16:
+		t.f16(w.s, w.q, view[uint16](block[:kv.kBytes]))
+	case KVQ8_0:
+		keys, scales := view[int8](block[:kv.kBytes]), view[float32](block[kv.kBytes:kv.vOff])
+		for g := 0; g*kvGroup < d; g++ {
+			t.depth = min(kvGroup, d-g*kvGroup)
+			clear(w.w[:rows*kvBlock])
+			t.i8(w.w, w.q[g*kvGroup:], keys[g*kvGroup*kvBlock:])
+			sc := scales[g*kvBlock:][:kvBlock]
+			for r := range rows {
+				part := w.w[r*kvBlock:][:kvBlock]
+				for j, v := range w.s[r*kvBlock:][:kvBlock] {
+					w.s[r*kvBlock+j] = v + float32(part[j]*sc[j])
+				}
+			}
+		}
+	}
+}
+
+// values adds the block's first depth values, weighted by w.s, to w.acc.
+func (a *Attn) values(w *attnWork, block []byte, rows, depth int) {
+	kv := a.kv
+	n := kv.valStride()
+	t := tile{m: rows, n: n, depth: depth, ldd: n, lda: kvBlock, ldb: n}
+	switch kv.Type {
+	case KVF32:
+		t.f32(w.acc, w.s, view[float32](block[kv.vOff:]))
+	case KVF16:
+		t.f16(w.acc, w.s, view[uint16](block[kv.vOff:]))
+	case KVQ8_0:
+		vals, scales := view[int8](block[kv.vOff:kv.vsOff]), view[float32](block[kv.vsOff:])
+		for g := 0; g*kvGroup < n; g++ {
+			sc := scales[g*kvBlock:][:depth]
+			for r := range rows {
+				to := w.w[r*kvBlock:][:depth]
+				for j, p := range w.s[r*kvBlock:][:depth] {
+					to[j] = round16(float32(p * sc[j]))
+				}
+			}
+			t.n = min(kvGroup, n-g*kvGroup)
+			t.i8(w.acc[g*kvGroup:], w.w, vals[g*kvGroup:])
+		}
+	}
+}
+
+// round16 rounds to 16 bits of mantissa, so that the product with an int8 is
+// exact in float32. What is rounded up lies below half of the largest float32.
+func round16(x float32) float32 {
+	return math.Float32frombits((math.Float32bits(x) + 0x80) &^ 0xff)
+}
+
+// softmaxBlock turns a block of scores, -Inf where a key is not seen, into
+// weights relative to the largest scaled score so far, which it returns with the
+// sum of the block's weights. half rounds the weights to half precision first.
+func softmaxBlock(s *[kvBlock]float32, scale, m float32, half bool) (top, sum float32) {
+	top = m
+	for j, v := range s {
+		v *= scale
+		s[j] = v
+		if v > top {
+			top = v
+		}
+	}
+	var part [lanes]float32
+	for j, v := range s {
+		p := Exp32(v - top)
+		if half {
+			p = quant.F16ToF32(quant.F32ToF16(p))
+		}
+		s[j] = p
+		part[j%lanes] += p
+	}
+	return top, fold(&part)
+}

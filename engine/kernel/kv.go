@@ -1,0 +1,229 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"unsafe"
+
+	"bmoe/engine/quant"
+)
+
+// KVType is how keys and values are stored.
+type KVType uint8
+
+const (
+	KVF16  KVType = iota // half precision, the default
+	KVF32                // as computed
+	KVQ8_0               // 8-bit integers with one scale for 32 entries of a head
+)
+
+var kvTypeNames = [...]string{KVF16: "f16", KVF32: "f32", KVQ8_0: "q8_0"}
+
+// String returns the name that --kv-type takes.
+func (t KVType) String() string {
+	if int(t) < len(kvTypeNames) {
+		return kvTypeNames[t]
+	}
+	return fmt.Sprintf("kv type %d", uint8(t))
+}
+
+// ParseKVType returns the type of the given name.
+func ParseKVType(name string) (KVType, error) {
+	for t, n := range kvTypeNames {
+		if n == name {
+			return KVType(t), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown KV type %q: want f16, f32 or q8_0", name)
+}
+
+const (
+	// kvBlock is how many positions lie together. Blocks begin at absolute
+	// positions, so what is summed with what depends on nothing but the position.
+	kvBlock = 64
+	// kvGroup is how many entries of a head share a scale in KVQ8_0.
+	kvGroup = 32
+	// kvPad is what rows of values are padded to, the width of a kernel's tile.
+	kvPad = 16
+	// kvTiny is the magnitude below which a group is stored as zeros, so that no
+	// product with it can be subnormal.
+	kvTiny = 1e-25
+)
+
+// KVSpec is the shape of one layer's cache.
+type KVSpec struct {
+	Heads  int // key-value heads
+	KeyDim int // entries of a head's key
+	ValDim int // entries of a head's value
+	Ctx    int // positions
+	Type   KVType
+}
+
+func (s KVSpec) check() error {
+	const limit = 1 << 24
+	if s.Heads < 1 || s.KeyDim < 1 || s.ValDim < 1 || s.Ctx < 1 || s.Heads > limit || s.KeyDim > limit || s.ValDim > limit || s.Ctx > 1<<30 {
+		return fmt.Errorf("KV cache of %d heads, keys of %d, values of %d, %d positions: out of range", s.Heads, s.KeyDim, s.ValDim, s.Ctx)
+	}
+	if int(s.Type) >= len(kvTypeNames) {
+		return fmt.Errorf("KV cache of unknown %v", s.Type)
+	}
+	return nil
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
+
+func (s KVSpec) valStride() int { return roundUp(s.ValDim, kvPad) }
+func (s KVSpec) blocks() int    { return (s.Ctx + kvBlock - 1) / kvBlock }
+func groups(dim int) int        { return (dim + kvGroup - 1) / kvGroup }
+
+// parts returns the sizes in bytes of a block's four parts: keys, scales of
+// keys, values, scales of values.
+func (s KVSpec) parts() (k, ks, v, vs int) {
+	k, v = s.KeyDim*kvBlock, s.valStride()*kvBlock
+	switch s.Type {
+	case KVF32:
+		return 4 * k, 0, 4 * v, 0
+	case KVQ8_0:
+		return k, 4 * groups(s.KeyDim) * kvBlock, v, 4 * groups(s.valStride()) * kvBlock
+	}
+	return 2 * k, 0, 2 * v, 0
+}
+
+// Bytes returns the memory that NewKV needs for the spec.
+func (s KVSpec) Bytes() (int64, error) {
+	if err := s.check(); err != nil {
+		return 0, err
+	}
+	k, ks, v, vs := s.parts()
+	block, n := int64(k+ks+v+vs), int64(s.Heads)*int64(s.blocks())
+	if block > math.MaxInt64/n {
+		return 0, fmt.Errorf("KV cache of %d positions is too large", s.Ctx)
+	}
+	return block * n, nil
+}
+
+// KV holds the keys and values of one layer. Memory is in blocks of 64
+// positions, all blocks of a head one after the other, and only blocks that
+// positions have reached are touched. In a block the keys are transposed,
+// [KeyDim x 64], so that both products of attention run along rows: scores =
+// queries x keys, output = weights x values, the values being [64 x ValDim
+// padded to 16].
+type KV struct {
+	KVSpec
+	mem       []byte
+	headBytes int
+	blkBytes  int
+	kBytes    int // where the scales of keys begin
+	vOff      int // where values begin
+	vsOff     int // where the scales of values begin
+	n         int
+}
+
+// NewKV makes an empty cache in mem, which must be aligned to 4 bytes and at
+// least as long as Bytes says. It is not touched before Append.
+func NewKV(s KVSpec, mem []byte) (*KV, error) {
+	need, err := s.Bytes()
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(mem)) < need {
+		return nil, fmt.Errorf("KV cache needs %d bytes, has %d", need, len(mem))
+	}
+	if uintptr(unsafe.Pointer(unsafe.SliceData(mem)))%4 != 0 {
+		return nil, fmt.Errorf("KV cache memory is not aligned to 4 bytes")
+	}
+	k, ks, v, vs := s.parts()
+	return &KV{
+		KVSpec: s, mem: mem[:need],
+		headBytes: (k + ks + v + vs) * s.blocks(), blkBytes: k + ks + v + vs,
+		kBytes: k, vOff: k + ks, vsOff: k + ks + v,
+	}, nil
+}
+
+// Len returns the number of positions stored.
+func (kv *KV) Len() int { return kv.n }
+
+// Truncate forgets positions n and later.
+func (kv *KV) Truncate(n int) { kv.n = min(max(n, 0), kv.n) }
+
+func (kv *KV) block(head, b int) []byte {
+	return kv.mem[head*kv.headBytes+b*kv.blkBytes:][:kv.blkBytes]
+}
+
+// view returns bytes as numbers; KV memory is aligned for it.
+func view[T int8 | uint16 | float32](b []byte) []T {
+	var t T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(t)))
+}
+
+// Append stores the key [Heads x KeyDim] and value [Heads x ValDim] of position
+// pos, which is at most Len, and makes it the last one. It is an error if pos
+// leaves a hole or is beyond the context.
+func (kv *KV) Append(pos int, k, v []float32) error {
+	if pos < 0 || pos > kv.n || pos >= kv.Ctx {
+		return fmt.Errorf("position %d does not follow the %d stored in a KV cache for %d", pos, kv.n, kv.Ctx)
+	}
+	if len(k) != kv.Heads*kv.KeyDim || len(v) != kv.Heads*kv.ValDim {
+		return fmt.Errorf("key of %d and value of %d entries for a KV cache of %d x (%d, %d)", len(k), len(v), kv.Heads, kv.KeyDim, kv.ValDim)
+	}
+	j := pos % kvBlock
+	stride := kv.valStride()
+	for h := range kv.Heads {
+		b := kv.block(h, pos/kvBlock)
+		key, val := k[h*kv.KeyDim:][:kv.KeyDim], v[h*kv.ValDim:][:kv.ValDim]
+		switch kv.Type {
+		case KVF32:
+			kd, vd := view[float32](b[:kv.kBytes]), view[float32](b[kv.vOff:])
+			for i, x := range key {
+				kd[i*kvBlock+j] = x
+			}
+			copy(vd[j*stride:], val)
+		case KVF16:
+			kd, vd := view[uint16](b[:kv.kBytes]), view[uint16](b[kv.vOff:])
+			for i, x := range key {
+				kd[i*kvBlock+j] = quant.F32ToF16(x)
+			}
+			vd = vd[j*stride:]
+			for i, x := range val {
+				vd[i] = quant.F32ToF16(x)
+			}
+		case KVQ8_0:
+			kd, ks := view[int8](b[:kv.kBytes]), view[float32](b[kv.kBytes:kv.vOff])
+			for g := 0; g*kvGroup < len(key); g++ {
+				part := key[g*kvGroup : min((g+1)*kvGroup, len(key))]
+				ks[g*kvBlock+j] = quantGroup(kd[g*kvGroup*kvBlock+j:], part, kvBlock)
+			}
+			vd, vs := view[int8](b[kv.vOff:kv.vsOff]), view[float32](b[kv.vsOff:])
+			for g := 0; g*kvGroup < len(val); g++ {
+				part := val[g*kvGroup : min((g+1)*kvGroup, len(val))]
+				vs[g*kvBlock+j] = quantGroup(vd[j*stride+g*kvGroup:], part, 1)
+			}
+		}
+	}
+	kv.n = pos + 1
+	return nil
+}
+
+// quantGroup stores x as integers, step apart in dst, and returns their scale.
+func quantGroup(dst []int8, x []float32, step int) float32 {
+	var top float32
+	for _, v := range x {
+		if v < 0 {
+			v = -v
+		}
+		if v > top {
+			top = v
+		}
+	}
+	d := top / 127
+	inv := float32(0)
+	if top > kvTiny {
+		inv = 1 / d
+	} else {
+		d = 0
+	}
+	for i, v := range x {
+		dst[i*step] = int8(math.RoundToEven(float64(v * inv)))
+	}
+	return d
+}
