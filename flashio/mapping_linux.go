@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -93,15 +92,3 @@ func parseMapsLine(line string) (sp span, id FileID, path string, err error) {
 
 // adviseSequential lets the kernel read ahead of a sweep. It is a hint.
 func adviseSequential(b []byte) { _ = unix.Madvise(b, unix.MADV_WILLNEED) }
-
-func residentPages(b []byte) (resident, pages int, err error) {
-	vec := make([]byte, (len(b)+os.Getpagesize()-1)/os.Getpagesize())
-	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(unsafe.Pointer(&vec[0])))
-	if errno != 0 {
-		return 0, 0, os.NewSyscallError("mincore", errno)
-	}
-	for _, v := range vec {
-		resident += int(v & 1)
-	}
-	return resident, len(vec), nil
-}
