@@ -1,0 +1,278 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// report is one form of the result on standard output.
+type report interface {
+	begin() error
+	measured(*measurement) error // after each measurement
+	end(*summary) error
+}
+
+// notAvailable stands for what was not measured.
+const notAvailable = "n/a"
+
+// figure formats a number, or says that there is none.
+func figure(v float64, decimals int) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return notAvailable
+	}
+	return strconv.FormatFloat(v, 'f', decimals, 64)
+}
+
+// kib formats a number of bytes in KiB.
+func kib(bytes int64) string { return strconv.FormatFloat(float64(bytes)/1024, 'f', -1, 64) }
+
+// textReport writes a table for people. Without repeats each row appears when it
+// has been measured; otherwise all appear at the end.
+type textReport struct {
+	to        io.Writer
+	c         *campaign
+	nameWidth int
+	streaming bool
+	noteOf    map[string]int // footnotes so far
+	notes     []string
+}
+
+func newTextReport(to io.Writer, c *campaign) *textReport {
+	t := &textReport{to: to, c: c, streaming: c.opt.repeats == 1 && !c.opt.table, noteOf: map[string]int{}}
+	t.nameWidth = len("variable")
+	for _, one := range c.cells {
+		t.nameWidth = max(t.nameWidth, len(one.name()))
+	}
+	return t
+}
+
+func (t *textReport) begin() error {
+	s := t.c.subject
+	var head strings.Builder
+	fmt.Fprintf(&head, "%s, %.1f MiB, blocks of %d bytes, ", s.name, float64(s.size)/(1<<20), s.align)
+	switch {
+	case t.c.opt.simulate:
+		head.WriteString("SIMULATED NTFS host")
+	case t.c.unwatched != "":
+		fmt.Fprintf(&head, "what others read is %s", notAvailable)
+	default:
+		fmt.Fprintf(&head, "drive %s", t.c.driveName)
+	}
+	fmt.Fprintf(&head, ", %v a row", t.c.opt.duration)
+	if t.c.opt.repeats > 1 {
+		fmt.Fprintf(&head, " in each of %d interleaved repeats: medians", t.c.opt.repeats)
+	}
+	head.WriteString("\n\n")
+	fmt.Fprintf(&head, "%-*s %5s %9s %9s", t.nameWidth, "variable", "lanes", "KiB/read", "MiB/s")
+	if !t.streaming {
+		fmt.Fprintf(&head, " %17s", "least-most")
+	}
+	if t.c.opt.table {
+		fmt.Fprintf(&head, " %8s", "of drive")
+	}
+	fmt.Fprintf(&head, " %8s %8s %8s %8s %10s  %s\n", "mean ms", "p50 ms", "p99 ms", "reads", "CPUms/GiB", "mode")
+	return writeText(t.to, head.String())
+}
+
+func (t *textReport) measured(m *measurement) error {
+	if !t.streaming {
+		return nil
+	}
+	return writeText(t.to, t.line(newRow(m.cell, []*measurement{m})))
+}
+
+// line formats one row. Its notes become footnotes, one number per text.
+func (t *textReport) line(r *row) string {
+	var b strings.Builder
+	size := notAvailable
+	if r.lengthKiB > 0 {
+		size = strconv.FormatFloat(r.lengthKiB, 'f', -1, 64)
+	}
+	fmt.Fprintf(&b, "%-*s %5d %9s %9s", t.nameWidth, r.cell.name(), r.cell.lanes, size, figure(r.rate, 0))
+	if !t.streaming {
+		spread := notAvailable
+		if len(r.rates) > 0 {
+			least, most := extremes(r.rates)
+			spread = figure(least, 0) + "-" + figure(most, 0)
+		}
+		fmt.Fprintf(&b, " %17s", spread)
+	}
+	if t.c.opt.table {
+		ratio := ""
+		if !math.IsNaN(r.ratio) {
+			ratio = figure(r.ratio, 2) + "x"
+		}
+		fmt.Fprintf(&b, " %8s", ratio)
+	}
+	reads, mode := notAvailable, notAvailable
+	if r.unavailable == "" {
+		reads, mode = strconv.FormatInt(r.reads, 10), r.mode.String()
+		if r.engine != "lanes" {
+			mode += " " + r.engine
+		}
+	}
+	fmt.Fprintf(&b, " %8s %8s %8s %8s %10s  %s", figure(r.meanMs, 2), figure(r.p50Ms, 2), figure(r.p99Ms, 2), reads, figure(r.cpuMsPerGiB, 1), mode)
+	for _, note := range r.notes {
+		if t.noteOf[note] == 0 {
+			t.notes = append(t.notes, note)
+			t.noteOf[note] = len(t.notes)
+		}
+		fmt.Fprintf(&b, " [%d]", t.noteOf[note])
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+func extremes(values []float64) (least, most float64) {
+	least, most = values[0], values[0]
+	for _, v := range values {
+		least, most = min(least, v), max(most, v)
+	}
+	return least, most
+}
+
+func (t *textReport) end(s *summary) error {
+	var b strings.Builder
+	if !t.streaming {
+		for _, r := range s.rows {
+			b.WriteString(t.line(r))
+		}
+	}
+	b.WriteByte('\n')
+	for i, note := range t.notes {
+		fmt.Fprintf(&b, "[%d] %s\n", i+1, note)
+	}
+	if len(t.notes) > 0 {
+		b.WriteByte('\n')
+	}
+	if !s.complete {
+		b.WriteString("incomplete: the run ended early\n")
+	}
+	if s.contended {
+		b.WriteString("warning: another process used the drive during this run; that can halve every figure. Stop it and measure again.\n")
+	}
+	for _, p := range s.peaks {
+		fmt.Fprintf(&b, "%s\n", p)
+	}
+	switch {
+	case s.verdict != "":
+		fmt.Fprintf(&b, "verdict: %s\n", s.verdict)
+	case s.silence != "":
+		fmt.Fprintf(&b, "no verdict: %s\n", s.silence)
+	}
+	return writeText(t.to, b.String())
+}
+
+// String is the peak in words.
+func (p peak) String() string {
+	text := fmt.Sprintf("peak %.0f MiB/s at %s", p.rate, laneCount(p.lanes))
+	switch {
+	case p.enough < p.lanes:
+		text += fmt.Sprintf("; %s within 5%% of it", laneCount(p.enough))
+	case p.fewest < p.lanes:
+		text += "; fewer lanes are not within 5% of it"
+	}
+	return text + fmt.Sprintf("  (%s KiB reads, %s)", strconv.FormatFloat(p.lengthKiB, 'f', -1, 64), p.engine)
+}
+
+func laneCount(n int) string {
+	if n == 1 {
+		return "1 lane"
+	}
+	return strconv.Itoa(n) + " lanes"
+}
+
+// jsonReport writes one object at the end.
+type jsonReport struct{ to io.Writer }
+
+func (*jsonReport) begin() error                { return nil }
+func (*jsonReport) measured(*measurement) error { return nil }
+
+// jsonRow is a row of the object. Nil pointers become null: not measured.
+type jsonRow struct {
+	Cell         string   `json:"cell"`
+	Lanes        int      `json:"lanes"`
+	SliceKiB     int64    `json:"slice_kb"` // as asked for
+	ReadKiB      *float64 `json:"read_kb"`  // of one read, after --scatter and rounding
+	Engine       string   `json:"engine"`
+	MiBs         *float64 `json:"mib_s"`
+	MiBsLeast    *float64 `json:"mib_s_min"`
+	MiBsMost     *float64 `json:"mib_s_max"`
+	OfDrive      *float64 `json:"of_drive"`
+	MeanMs       *float64 `json:"mean_ms"`
+	P50Ms        *float64 `json:"p50_ms"`
+	P99Ms        *float64 `json:"p99_ms"`
+	Reads        *int64   `json:"reads"`
+	Repeats      int      `json:"repeats"`
+	Mode         *string  `json:"mode"`
+	Simulated    bool     `json:"simulated"`
+	CPUMsPerGiB  *float64 `json:"cpu_ms_per_gib"`
+	ForeignMiBs  *float64 `json:"foreign_mib_s"`
+	FromDrivePct *float64 `json:"from_drive_pct"`
+	Contended    bool     `json:"contended"`
+	Notes        []string `json:"notes"`
+}
+
+type jsonPeak struct {
+	MiBs        float64 `json:"mib_s"`
+	Lanes       int     `json:"lanes"`
+	EnoughLanes int     `json:"enough_lanes"`
+	ReadKiB     float64 `json:"read_kb"`
+	Engine      string  `json:"engine"`
+}
+
+type jsonResult struct {
+	Rows      []jsonRow  `json:"rows"`
+	Peak      *jsonPeak  `json:"peak"`  // the best of peaks
+	Peaks     []jsonPeak `json:"peaks"` // one per read size and engine
+	Verdict   *string    `json:"verdict"`
+	Simulated bool       `json:"simulated"`
+	Contended bool       `json:"contended"`
+	Complete  bool       `json:"complete"` // false if the run was interrupted
+}
+
+// finite returns a pointer to v, or nil if v was not measured.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}
+
+func (j *jsonReport) end(s *summary) error {
+	result := jsonResult{Rows: []jsonRow{}, Peaks: []jsonPeak{}, Simulated: s.simulated, Contended: s.contended, Complete: s.complete}
+	for _, r := range s.rows {
+		one := jsonRow{
+			Cell: r.cell.name(), Lanes: r.cell.lanes, SliceKiB: r.cell.sliceKiB, Engine: r.engine, MiBs: finite(r.rate), OfDrive: finite(r.ratio),
+			MeanMs: finite(r.meanMs), P50Ms: finite(r.p50Ms), P99Ms: finite(r.p99Ms), Repeats: len(r.rates),
+			Simulated: s.simulated, CPUMsPerGiB: finite(r.cpuMsPerGiB), ForeignMiBs: finite(r.foreignMiBs),
+			FromDrivePct: finite(r.fromDrivePct), Contended: r.contended, Notes: append([]string{}, r.notes...),
+		}
+		if r.unavailable == "" {
+			mode := r.mode.String()
+			least, most := extremes(r.rates)
+			one.ReadKiB, one.Mode, one.Reads = &r.lengthKiB, &mode, &r.reads
+			one.MiBsLeast, one.MiBsMost = &least, &most
+		}
+		result.Rows = append(result.Rows, one)
+	}
+	for _, p := range s.peaks {
+		one := jsonPeak{p.rate, p.lanes, p.enough, p.lengthKiB, p.engine}
+		result.Peaks = append(result.Peaks, one)
+		if result.Peak == nil || p.rate > result.Peak.MiBs {
+			result.Peak = &one
+		}
+	}
+	if s.verdict != "" {
+		result.Verdict = &s.verdict
+	}
+	text, err := json.MarshalIndent(result, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return writeText(j.to, string(text)+"\n")
+}

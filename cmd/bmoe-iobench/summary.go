@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	"bmoe/flashio"
+	"bmoe/internal/stats"
+)
+
+// row is a cell with the medians of its repeats. Figures that were not measured
+// are NaN.
+type row struct {
+	cell        *cell
+	unavailable string
+	mode        flashio.Mode
+	engine      string
+	lengthKiB   float64 // of one read
+
+	rates        []float64 // MiB/s of each repeat
+	rate         float64   // MiB/s, their median
+	meanMs       float64
+	p50Ms, p99Ms float64
+	reads        int64   // of all repeats
+	cpuMsPerGiB  float64 // CPU time of this process
+	foreignMiBs  float64 // what others moved on the drive, MiB/s: the largest of the repeats
+	fromDrivePct float64 // share of what was read that the drive served
+	ratio        float64 // to the bare drive at the same lanes, read size and engine, in a table
+	notes        []string
+	contended    bool
+}
+
+// summary is the result of a campaign.
+type summary struct {
+	rows      []*row
+	peaks     []peak
+	verdict   string // in words; empty if the figures do not support one
+	silence   string // why there is none, in a table
+	contended bool
+	simulated bool
+	complete  bool // neither interrupted nor failed
+}
+
+// peak is the best rate over lanes of one kind of read, and the smallest number of
+// lanes that comes within 5% of it. More lanes than that cost without giving.
+type peak struct {
+	engine    string
+	lengthKiB float64
+	rate      float64 // MiB/s
+	lanes     int
+	enough    int // the smallest within 5% of it
+	fewest    int // the smallest that was measured
+}
+
+const (
+	// enoughShare is the share of the peak that the smallest useful number of
+	// lanes must reach.
+	enoughShare = 0.95
+
+	// Others on the drive are worth a warning from this share of what was read,
+	// and this rate: an idle system's log lines are neither.
+	foreignShare  = 0.05
+	foreignMinMiB = 4.0
+
+	// cachedShare is what the drive must have served of reads that went past the
+	// cache; less means that something below, or a hole in the file, served them.
+	cachedShare = 0.95
+)
+
+// summarise turns the measurements so far into the result.
+func (c *campaign) summarise() *summary {
+	s := &summary{simulated: c.opt.simulate}
+	for _, one := range c.cells {
+		var own []*measurement
+		for _, m := range c.measurements {
+			if m.cell == one {
+				own = append(own, m)
+			}
+		}
+		if len(own) > 0 {
+			s.rows = append(s.rows, newRow(one, own))
+		}
+	}
+	for _, r := range s.rows {
+		r.ratio = math.NaN()
+		if base := s.baseline(r.cell); base != nil && c.opt.table && base != r {
+			r.ratio = r.rate / base.rate
+		}
+		s.contended = s.contended || r.contended
+	}
+	s.peaks = findPeaks(s.rows, c.opt.table)
+	if c.opt.table {
+		s.verdict, s.silence = judge(s)
+	}
+	return s
+}
+
+// newRow takes the medians of a cell's repeats.
+func newRow(c *cell, repeats []*measurement) *row {
+	last := repeats[len(repeats)-1]
+	r := &row{cell: c, unavailable: last.unavailable, mode: last.mode, engine: last.engine, lengthKiB: float64(last.length) / 1024}
+	var means, p50s, p99s, cpus, foreigns, shares []float64
+	for _, m := range repeats {
+		if m.unavailable != "" {
+			continue
+		}
+		r.rates = append(r.rates, m.mibPerSecond())
+		r.reads += m.latency.Count()
+		if mean, ok := m.latency.Mean(); ok {
+			p50, _ := m.latency.Quantile(0.5)
+			p99, _ := m.latency.Quantile(0.99)
+			means, p50s, p99s = append(means, mean/1e6), append(p50s, float64(p50)/1e6), append(p99s, float64(p99)/1e6)
+		}
+		if m.cpu != nil && m.bytes > 0 {
+			cpus = append(cpus, m.cpu.Seconds()*1e3/(m.bytes/(1<<30)))
+		}
+		if m.foreign != nil {
+			rate := float64(*m.foreign) / (1 << 20) / m.seconds
+			foreigns = append(foreigns, rate)
+			if rate >= foreignMinMiB && rate >= foreignShare*m.mibPerSecond() {
+				r.contended = true
+			}
+		}
+		if m.fromDrive != nil && m.bytes > 0 {
+			shares = append(shares, min(100*float64(*m.fromDrive)/m.bytes, 100))
+		}
+	}
+	r.rate, r.meanMs, r.p50Ms, r.p99Ms = stats.Median(r.rates), stats.Median(means), stats.Median(p50s), stats.Median(p99s)
+	r.cpuMsPerGiB, r.fromDrivePct = stats.Median(cpus), stats.Median(shares)
+	r.foreignMiBs = stats.Quantile(foreigns, 1)
+	r.notes = append(last.notes, r.caveats()...)
+	return r
+}
+
+// caveats says what a reader of the row must know.
+func (r *row) caveats() []string {
+	var notes []string
+	c := r.cell
+	if r.unavailable != "" {
+		return append(notes, r.unavailable)
+	}
+	if !r.mode.Direct && !r.mode.Simulated && !c.buffered && r.mode.Reason != "" {
+		notes = append(notes, fmt.Sprintf("reads fell back to %s: %s", r.mode, r.mode.Reason))
+	}
+	if c.engine != r.engine {
+		notes = append(notes, fmt.Sprintf("read by %s, %s was asked for", r.engine, c.engine))
+	}
+	share := ""
+	if !math.IsNaN(r.fromDrivePct) {
+		share = fmt.Sprintf(" (the drive served %.0f%% of this row)", r.fromDrivePct)
+	}
+	switch {
+	case c.buffered && c.mapping != mapNone:
+		notes = append(notes, "the page cache, which a mapping fills, serves such reads: this prices neither buffered reads nor the mapping"+share)
+	case c.buffered:
+		notes = append(notes, "the page cache serves what it holds: this is not the drive's rate"+share)
+	case r.mode.Direct && !r.mode.Simulated && r.fromDrivePct < 100*cachedShare:
+		notes = append(notes, fmt.Sprintf("the drive served only %.0f%% of it: the file has holes, or something below caches it", r.fromDrivePct))
+	}
+	if r.contended {
+		notes = append(notes, fmt.Sprintf("CONTENDED: others moved up to %.0f MiB/s on the drive meanwhile", r.foreignMiBs))
+	}
+	return notes
+}
+
+// baseline returns the bare drive's row for a cell's lanes, read size and engine,
+// or nil. A row with an odd read size is compared with the table's size.
+func (s *summary) baseline(c *cell) *row {
+	for _, r := range s.rows {
+		if r.cell.variable == "" && r.cell.lanes == c.lanes && r.cell.engine == c.engine && (c.noRound || r.cell.sliceKiB == c.sliceKiB) {
+			return r
+		}
+	}
+	return nil
+}
+
+// findPeaks finds the peak of each engine and read size. In a table only the bare
+// drive's rows count.
+func findPeaks(rows []*row, table bool) []peak {
+	var peaks []peak
+	for _, r := range rows {
+		if table && r.cell.variable != "" || math.IsNaN(r.rate) {
+			continue
+		}
+		i := 0
+		for i < len(peaks) && (peaks[i].engine != r.engine || peaks[i].lengthKiB != r.lengthKiB) {
+			i++
+		}
+		if i == len(peaks) {
+			peaks = append(peaks, peak{engine: r.engine, lengthKiB: r.lengthKiB})
+		}
+		if r.rate > peaks[i].rate {
+			peaks[i].rate, peaks[i].lanes = r.rate, r.cell.lanes
+		}
+	}
+	for i := range peaks {
+		p := &peaks[i]
+		p.enough, p.fewest = p.lanes, p.lanes
+		for _, r := range rows {
+			if table && r.cell.variable != "" || r.engine != p.engine || r.lengthKiB != p.lengthKiB {
+				continue
+			}
+			p.fewest = min(p.fewest, r.cell.lanes)
+			if r.rate >= enoughShare*p.rate {
+				p.enough = min(p.enough, r.cell.lanes)
+			}
+		}
+	}
+	return peaks
+}
