@@ -1,0 +1,113 @@
+// Package jinja renders the subset of Jinja2 that chat templates are written in,
+// as Hugging Face's transformers renders it: trim_blocks and lstrip_blocks on,
+// Python's values and string methods, dicts in insertion order, and the additions
+// raise_exception, strftime_now, tojson, break, continue and generation blocks.
+//
+// A template comes out of a model file, that is, from a stranger. It can reach
+// nothing but its context, and a Limits stops it: too much work, output or depth
+// ends in one error.
+//
+// The language is that of the Jinja documentation ("Template Designer
+// Documentation", version 3.1). Templates of several files (extends, include,
+// import, block) and automatic escaping are left out: a model has one template.
+package jinja
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// maxSource is the length in bytes of the longest template that is parsed. The
+// longest one known has 17 KB.
+const maxSource = 1 << 20
+
+// Template is a parsed template. It may be rendered by several goroutines at
+// once.
+type Template struct {
+	body []stmt
+}
+
+// Error is what is wrong with a template, in itself or with the context that it
+// was given.
+type Error struct {
+	Line   int    // in the template, from 1
+	Msg    string // in lower case, without the line
+	Raised bool   // the template itself called raise_exception
+}
+
+// Error says what is wrong and in which line.
+func (e *Error) Error() string {
+	if e.Raised {
+		return fmt.Sprintf("template line %d refuses: %s", e.Line, e.Msg)
+	}
+	return fmt.Sprintf("template line %d: %s", e.Line, e.Msg)
+}
+
+// Limits bound one rendering. A zero field means its default.
+type Limits struct {
+	Steps int // evaluated nodes; default 50 million, a few seconds
+	Bytes int // of all strings and lists made on the way; default 1 GiB
+	Text  int // bytes of one string, the output included; default 64 MiB
+	Depth int // macros and recursive loops inside each other; default 200
+}
+
+func (l Limits) orDefault() Limits {
+	set := func(v *int, def int) {
+		if *v <= 0 {
+			*v = def
+		}
+	}
+	set(&l.Steps, 50_000_000)
+	set(&l.Bytes, 1<<30)
+	set(&l.Text, 64<<20)
+	set(&l.Depth, 200)
+	return l
+}
+
+// Options are what a rendering needs beside its context.
+type Options struct {
+	Now    time.Time // what strftime_now tells
+	Limits Limits
+}
+
+// Parse reads a template. Its error is an *Error.
+func Parse(source string) (t *Template, err error) {
+	defer catch(&err)
+	if len(source) > maxSource {
+		fail(1, "template of %d bytes: more than %d are not read", len(source), maxSource)
+	}
+	p := parser{tokens: lex(source)}
+	return &Template{body: p.template()}, nil
+}
+
+// Render executes the template on a context. The names of the context are the
+// template's variables. Its error is an *Error.
+func (t *Template) Render(context *Dict, o Options) (text string, err error) {
+	defer catch(&err)
+	st := &state{limits: o.Limits.orDefault(), now: o.Now, out: new(strings.Builder), line: 1}
+	globals := &scope{vars: st.globals()}
+	top := &scope{vars: map[string]any{}, parent: globals}
+	for i, k := range context.keys {
+		if name, ok := k.(string); ok {
+			top.vars[name] = context.vals[i]
+		}
+	}
+	st.block(t.body, top)
+	return st.out.String(), nil
+}
+
+// fail ends parsing or rendering; catch turns it into an error.
+func fail(line int, format string, args ...any) {
+	panic(&Error{Line: line, Msg: fmt.Sprintf(format, args...)})
+}
+
+func catch(err *error) {
+	switch r := recover().(type) {
+	case nil:
+	case *Error:
+		*err = r
+	default:
+		panic(r) // a bug of ours, not of the template
+	}
+}
