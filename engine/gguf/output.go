@@ -32,6 +32,9 @@ func (w *Writer) Create(path string, shards int) (*Output, error) {
 	}
 	o := &Output{paths: ShardPaths(path, shards), byName: map[string]int{}}
 	for i, p := range parts {
+		if info, err := os.Stat(o.paths[i]); err == nil && info.IsDir() { // Close could not rename over it
+			return nil, errors.Join(fmt.Errorf("write %s: is a directory", o.paths[i]), o.Abort())
+		}
 		f, err := os.Create(o.paths[i] + partial)
 		if err != nil {
 			return nil, errors.Join(openError(o.paths[i]+partial, err), o.Abort())

@@ -263,4 +263,7 @@ func TestOutputRefusesAndCleansUp(t *testing.T) {
 	if _, err := w.Create(filepath.Join(dir, "no", "such", "m.gguf"), 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no such folder: %v", err)
 	}
+	if _, err := w.Create(dir, 1); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("a folder: %v", err)
+	}
 }

@@ -128,27 +128,32 @@ func (s scaling) filler(kind quant.Type, std float64) (filler, error) {
 	}, nil
 }
 
-// fillMXFP4 mixes two neighbouring powers of two as block scales, so that the
-// mean square comes out right.
+// fillMXFP4 mixes three neighbouring powers of two as block scales, so that the
+// mean square comes out right and blocks differ.
 func fillMXFP4(std float64) (filler, error) {
 	// The levels 0, 1, 2, 3, 4, 6, 8, 12 have a mean square of 34.25, and the
-	// exponent byte e stands for a scale of 2^(e-128) on them.
-	want := std / math.Sqrt(34.25)
-	low := math.Floor(math.Log2(want))
-	if low < -127 || low > 126 {
+	// exponent byte e stands for a scale of 2^(e-128) on them. Of 256 blocks 32
+	// get the scale 2^(k-1), some 2^(k+1) and the rest 2^k: mean squares from
+	// 29/32 to 3.53 times 4^k.
+	const half, least = 32, 29. / 32
+	square := std * std / 34.25
+	k := math.Floor(math.Log2(square/least) / 2)
+	if !(k > -127 && k < 126) {
 		return nil, fmt.Errorf("weights of size %.3g do not fit in the scales of MXFP4", std)
 	}
-	ratio := want / math.Exp2(low)                        // 1 to 2
-	upper := int(math.Round((ratio*ratio - 1) / 3 * 256)) // of 256 blocks with the larger scale
+	twice := min(256-half, int(math.Round((square/math.Exp2(2*k)-least)/3*256)))
 	size := quant.MXFP4.BlockBytes()
 	return func(r *rand, dst []byte) {
 		r.fill(dst)
 		for ; len(dst) > 0; dst = dst[size:] {
-			e := byte(int(low) + 128)
-			if int(dst[0]) < upper {
+			e := int(k) + 128
+			switch x := int(dst[0]); {
+			case x < half:
+				e--
+			case x < half+twice:
 				e++
 			}
-			dst[0] = e
+			dst[0] = byte(e)
 		}
 	}, nil
 }

@@ -77,7 +77,7 @@ const (
 	routerSkew  = 0.35 // of the logarithm of an expert's popularity factor, as real routers have favourites
 	gateStd     = 1.2  // of the gate's input to SiLU
 	hiddenStd   = 0.7  // of silu(gate) * up for that gate and an up of size 1
-	residualStd = 2.5  // of the residual stream after the last layer; the embedding is small beside it, or a tied head would repeat the last token
+	residualStd = 4.0  // of the residual stream after the last layer; the embedding is small beside it, or a tied head would repeat the last token
 	quietTokens = 1. / 16
 )
 

@@ -11,44 +11,71 @@ import (
 	"bmoe/engine/gguf"
 )
 
-// Write writes the model to path, or to the shards that gguf.ShardPaths names.
-// The bytes depend on the spec alone, not on the machine.
-func Write(path string, s Spec) error {
-	return WriteContext(context.Background(), path, s, nil)
+// Model is a model that can be written: its spec is known to be good.
+type Model struct {
+	header *gguf.Writer
+	jobs   []job
+	shards int
+	bytes  int64 // of all jobs
 }
 
-// WriteContext is Write, but ends early, leaving no file, when the context is
-// done, and calls progress (if it is not nil, and from several goroutines at
-// once) with the bytes of tensor data written so far and in all.
-func WriteContext(ctx context.Context, path string, s Spec, progress func(done, total int64)) error {
+// New prepares a model. An error says what is wrong with the spec.
+func New(s Spec) (*Model, error) {
 	if err := s.check(); err != nil {
-		return err
+		return nil, err
 	}
 	list, err := s.weights()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w := gguf.NewWriter()
-	if err := s.metadata(w); err != nil {
-		return err
+	m := &Model{header: gguf.NewWriter(), shards: max(1, s.Shards)}
+	if m.shards > len(list) {
+		return nil, fmt.Errorf("cannot split %d tensors over %d files", len(list), m.shards)
+	}
+	if err := s.metadata(m.header); err != nil {
+		return nil, err
 	}
 	for _, x := range list {
-		if err := w.Declare(x.name, x.kind, x.dims...); err != nil {
-			return fmt.Errorf("the shape does not suit type %s: %w", s.Type, err)
+		if err := m.header.Declare(x.name, x.kind, x.dims...); err != nil {
+			return nil, fmt.Errorf("the shape does not suit type %s: %w", s.Type, err)
 		}
 	}
-	jobs, err := s.cut(list)
+	if m.jobs, err = s.cut(list); err != nil {
+		return nil, err
+	}
+	for _, j := range m.jobs {
+		m.bytes += j.bytes
+	}
+	return m, nil
+}
+
+// Bytes returns the size of the model's weights.
+func (m *Model) Bytes() int64 { return m.bytes }
+
+// Write writes the model to path, or to the shards that gguf.ShardPaths names.
+// The bytes depend on the spec alone, not on the machine. It ends early when
+// the context is done; then, or if something fails, it leaves no file. progress,
+// if not nil, is called with the bytes written so far, from several goroutines
+// at once.
+func (m *Model) Write(ctx context.Context, path string, progress func(done int64)) error {
+	out, err := m.header.Create(path, m.shards)
 	if err != nil {
 		return err
 	}
-	out, err := w.Create(path, max(1, s.Shards))
-	if err != nil {
-		return err
-	}
-	if err := run(ctx, out, jobs, progress); err != nil {
+	if err := m.run(ctx, out, progress); err != nil {
 		return errors.Join(err, out.Abort())
 	}
 	return out.Close()
+}
+
+// Write writes the model of a spec to path, or to the shards that
+// gguf.ShardPaths names.
+func Write(path string, s Spec) error {
+	m, err := New(s)
+	if err != nil {
+		return err
+	}
+	return m.Write(context.Background(), path, nil)
 }
 
 // metadata sets the model's keys.
@@ -194,30 +221,29 @@ func (j *job) do(out *gguf.Output, buf []byte) error {
 }
 
 // run does all jobs on all cores.
-func run(ctx context.Context, out *gguf.Output, jobs []job, progress func(done, total int64)) error {
+func (m *Model) run(ctx context.Context, out *gguf.Output, progress func(done int64)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	var total, largest int64
-	for i := range jobs {
-		total += jobs[i].bytes
-		largest = max(largest, jobs[i].bytes)
+	var largest int64
+	for _, j := range m.jobs {
+		largest = max(largest, j.bytes)
 	}
 	var next, done atomic.Int64
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(jobs)) {
+	for range min(runtime.GOMAXPROCS(0), len(m.jobs)) {
 		wg.Go(func() {
 			buf := make([]byte, largest)
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1
-				if i >= int64(len(jobs)) {
+				if i >= int64(len(m.jobs)) {
 					return
 				}
-				if err := jobs[i].do(out, buf); err != nil {
+				if err := m.jobs[i].do(out, buf); err != nil {
 					stop(err)
 					return
 				}
-				if now := done.Add(jobs[i].bytes); progress != nil {
-					progress(now, total)
+				if now := done.Add(m.jobs[i].bytes); progress != nil {
+					progress(now)
 				}
 			}
 		})

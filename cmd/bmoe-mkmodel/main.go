@@ -1,0 +1,196 @@
+// Command bmoe-mkmodel writes models with random weights: tiny ones for tests,
+// gigabytes for benchmarks.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"time"
+
+	"bmoe/engine/gguf"
+	"bmoe/engine/gguf/synth"
+	"bmoe/internal/clock"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// Exit codes, the same for all of bmoe's commands.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
+	os.Exit(code)
+}
+
+// options is the command line.
+type options struct {
+	spec   synth.Spec
+	preset string
+	out    string
+	quiet  bool
+}
+
+// run is the command; live says whether progress may be shown on stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool) int {
+	o, fs, err := parse(args)
+	if errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprint(stdout, usage(fs))
+		return exitOK
+	}
+	fail := func(code int, err error) int {
+		fmt.Fprintf(stderr, "bmoe-mkmodel: %v\n", err)
+		return code
+	}
+	if err != nil {
+		return fail(exitUsage, fmt.Errorf("%w; --help lists the flags", err))
+	}
+	m, err := synth.New(o.spec)
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	var show *progress
+	if live && !o.quiet {
+		show = &progress{w: stderr, total: m.Bytes(), start: clock.Now()}
+	}
+	start := clock.Now()
+	err = m.Write(ctx, o.out, show.report)
+	show.end()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fail(exitInterrupted, errors.New("interrupted; nothing was left behind"))
+	case err != nil:
+		return fail(exitFailed, err)
+	}
+	if !o.quiet {
+		took := clock.Since(start)
+		paths := gguf.ShardPaths(o.out, max(1, o.spec.Shards))
+		fmt.Fprintf(stdout, "%s: %s of weights in %.1f s, %.0f MiB/s\n", strings.Join(paths, ", "), size(m.Bytes()), took.Seconds(), float64(m.Bytes())/(1<<20)/took.Seconds())
+	}
+	return exitOK
+}
+
+// parse reads the command line. A preset gives the shape, flags change it.
+func parse(args []string) (*options, *pflag.FlagSet, error) {
+	o := &options{}
+	var set synth.Spec
+	fs := pflag.NewFlagSet("bmoe-mkmodel", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.Usage = func() {} // run prints it, where it belongs
+	fs.StringVarP(&o.out, "out", "o", "", "the file to write; with --split N, NAME-0000K-of-0000N.gguf")
+	fs.StringVar(&o.preset, "preset", "tiny", "shape to start from: "+strings.Join(synth.Presets(), ", "))
+	fs.IntVar(&set.Layers, "layers", 0, "layers")
+	fs.IntVar(&set.Embd, "embd", 0, "width of the residual stream")
+	fs.IntVar(&set.Heads, "heads", 0, "attention heads")
+	fs.IntVar(&set.KVHeads, "kv-heads", 0, "key and value heads")
+	fs.IntVar(&set.HeadDim, "head-dim", 0, "width of a head")
+	fs.IntVar(&set.Experts, "experts", 0, "experts in each layer")
+	fs.IntVar(&set.Used, "used", 0, "experts that a token is routed to")
+	fs.IntVar(&set.ExpertFF, "expert-ff", 0, "inner width of an expert")
+	fs.IntVar(&set.Vocab, "vocab", 0, "tokens in the vocabulary")
+	fs.IntVar(&set.Ctx, "ctx", 0, "context length that the model claims")
+	fs.StringVar(&set.Type, "type", "", "type of the weights: "+strings.Join(synth.Types(), ", "))
+	fs.BoolVar(&set.Tied, "tied", false, "no output.weight: the head is the token embedding")
+	fs.Float64Var(&set.Yarn, "yarn", 0, "YaRN scaling factor of the positions, over ctx/factor original ones; 0 is none")
+	fs.IntVar(&set.Shards, "split", 0, "number of files to split the model over")
+	fs.Uint64Var(&set.Seed, "seed", 0, "seed of the weights; the same seed gives the same bytes on any machine")
+	fs.StringVar(&set.Name, "name", "", "the model's name (default: made from its shape)")
+	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
+	if err := fs.Parse(args); err != nil {
+		return nil, fs, err
+	}
+	switch {
+	case o.out == "" && fs.NArg() == 1:
+		o.out = fs.Arg(0)
+	case fs.NArg() > 0:
+		return nil, fs, fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	case o.out == "":
+		return nil, fs, errors.New("no file to write: give --out FILE.gguf")
+	}
+	spec, err := synth.Preset(o.preset)
+	if err != nil {
+		return nil, fs, err
+	}
+	o.spec = spec
+	// Flags that were given override the preset, zero included: it is refused
+	// later, with the others that make no sense.
+	for name, copyFlag := range map[string]func(){
+		"layers": func() { o.spec.Layers = set.Layers }, "embd": func() { o.spec.Embd = set.Embd },
+		"heads": func() { o.spec.Heads = set.Heads }, "kv-heads": func() { o.spec.KVHeads = set.KVHeads },
+		"head-dim": func() { o.spec.HeadDim = set.HeadDim }, "experts": func() { o.spec.Experts = set.Experts },
+		"used": func() { o.spec.Used = set.Used }, "expert-ff": func() { o.spec.ExpertFF = set.ExpertFF },
+		"vocab": func() { o.spec.Vocab = set.Vocab }, "ctx": func() { o.spec.Ctx = set.Ctx }, "type": func() { o.spec.Type = strings.ToUpper(set.Type) },
+	} {
+		if fs.Changed(name) {
+			copyFlag()
+		}
+	}
+	o.spec.Tied, o.spec.Yarn, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Tied, set.Yarn, set.Shards, set.Seed, set.Name
+	return o, fs, nil
+}
+
+func usage(fs *pflag.FlagSet) string {
+	return `bmoe-mkmodel writes a qwen3moe model with random weights.
+
+    bmoe-mkmodel -o tiny.gguf
+    bmoe-mkmodel -o big.gguf --preset qwen3-30b-a3b --layers 8
+
+The model says nothing meaningful, but it runs like a real one: its experts are
+all used, and its text does not fall into a loop.
+
+` + fs.FlagUsages()
+}
+
+// size prints bytes for a reader.
+func size(n int64) string {
+	if n >= 1<<30 {
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// progress shows on one line of a terminal how far the writing is. A nil
+// progress shows nothing.
+type progress struct {
+	w     io.Writer
+	total int64
+	start int64 // clock.Now
+
+	mu    sync.Mutex
+	shown int64 // clock.Now of the last line
+}
+
+// report shows the bytes written, but not more often than a reader can follow.
+func (p *progress) report(done int64) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := clock.Now()
+	if now-p.start < int64(time.Second) || p.shown != 0 && now-p.shown < int64(200*time.Millisecond) {
+		return
+	}
+	p.shown = now
+	fmt.Fprintf(p.w, "\r%s of %s, %d%% ", size(done), size(p.total), 100*done/p.total)
+}
+
+// end clears the line.
+func (p *progress) end() {
+	if p != nil && p.shown != 0 {
+		fmt.Fprintf(p.w, "\r%40s\r", "")
+	}
+}
