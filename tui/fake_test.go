@@ -1,0 +1,280 @@
+package tui
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"bmoe/engine"
+	"bmoe/profile"
+)
+
+// fakeEngine behaves like a session on the slow laptop of the project's
+// mission: figures follow from the settings, so that a change of settings can
+// be seen to have been passed on.
+type fakeEngine struct {
+	mu       sync.Mutex
+	cfg      engine.Config
+	s        profile.Snapshot
+	text     string
+	prompts  []string // what Generate was asked
+	changes  []engine.Change
+	runs     int
+	cold     bool
+	closed   bool
+	newChats int
+
+	script    []engine.Delta // what an answer consists of
+	step      chan struct{}  // if set, a token waits for a receive
+	delay     time.Duration
+	warnings  []string
+	decline   string // if set, a release is declined for this reason
+	failWith  error
+	simulated bool
+}
+
+const answerText = "Because the model file is mapped: on this host its four lanes are served one at a time. Press F2 and ask again.\n\nIn numbers: compute takes 107 ms of 316, and the rest is waiting."
+
+func newFake() *fakeEngine {
+	f := &fakeEngine{cfg: engine.DefaultConfig(), cold: true}
+	f.cfg.CacheMiB, f.cfg.Ctx, f.cfg.Threads = 3000, 4096, 8
+	for _, w := range strings.SplitAfter("The lanes give one lane's rate, so reads are served in turn. ", " ") {
+		f.script = append(f.script, engine.Delta{Reasoning: w})
+	}
+	for _, w := range strings.SplitAfter(answerText, " ") {
+		f.script = append(f.script, engine.Delta{Text: w})
+	}
+	s := &f.s
+	s.Ctx = 4096
+	s.Model = profile.Model{Name: "Qwen3.6-35B-A3B-Q4_K_M", Arch: "qwen35moe", Quant: "Q4_K_M", FileBytes: 22_300_000_000, Shards: 1,
+		Layers: 40, MoELayers: 40, Experts: 256, ExpertsUsed: 8, ExpertBytesAll: 18_000 * mib, TokenCycle: 492 * mib, HostMemory: profile.Some[int64](15_500_000_000)}
+	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * mib, BudgetStep: 2250 * mib, Slots: 1706}
+	s.Lanes = profile.Lanes{Engine: "lanes", Mode: "direct"}
+	s.Mapping = profile.Mapping{State: profile.MappingMapped, Bytes: 22_300_000_000, Views: 1, Dense: "anon",
+		WeightsChecked: profile.Some[int64](733), WeightsInside: profile.Some[int64](0), DenseResident: profile.Some(1.0)}
+	s.Process = profile.Process{RSS: profile.Some[int64](4_900_000_000), RSSAnon: profile.Some[int64](4_700_000_000), AvailableMemory: profile.Some[int64](3_200_000_000),
+		ForeignIO: profile.Some(0.0), GCPercent: profile.Some(0.2), Threads: 8, MaxProc: 14}
+	f.settle()
+	return f
+}
+
+// settle copies the settings into the snapshot.
+func (f *fakeEngine) settle() {
+	s := &f.s
+	s.Simulated = f.simulated
+	s.Lanes.N, s.Lanes.Overlap = f.cfg.Lanes, f.cfg.Overlap
+	s.Cache.Budget = int64(f.cfg.CacheMiB) * mib
+	s.Cache.BelowTokenCycle = s.Cache.Budget < s.Model.TokenCycle
+	s.Mapping.State, s.Mapping.Views, s.Mapping.Bytes = profile.MappingMapped, 1, s.Model.FileBytes
+	if f.cfg.ReleaseMmap {
+		s.Mapping.State, s.Mapping.Views, s.Mapping.Bytes, s.Mapping.LanesReopened = profile.MappingReleased, 0, 0, true
+	}
+}
+
+func (f *fakeEngine) Generate(ctx context.Context, r engine.Request) (*engine.Run, error) {
+	f.mu.Lock()
+	if f.failWith != nil {
+		err := f.failWith
+		f.mu.Unlock()
+		return nil, err
+	}
+	f.prompts = append(f.prompts, r.Text)
+	f.text = r.Text
+	f.mu.Unlock()
+	return f.run(ctx, r.OnDelta)
+}
+
+func (f *fakeEngine) Again(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
+	f.mu.Lock()
+	f.cold = true
+	f.mu.Unlock()
+	return f.run(ctx, onDelta)
+}
+
+func (f *fakeEngine) run(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
+	f.mu.Lock()
+	f.runs++
+	s := &f.s
+	s.Run, s.Step, s.Steps, s.Sum = f.runs, 0, 256, profile.Record{}
+	s.Prompt, s.PromptDone, s.Phase = 24, 0, profile.Prefill
+	s.Elapsed = 0
+	cold, cfg := f.cold, f.cfg
+	f.cold = false
+	f.mu.Unlock()
+	var text, thought strings.Builder
+	var err error
+	for i, d := range f.script {
+		if f.step != nil {
+			select {
+			case <-f.step:
+			case <-ctx.Done():
+			}
+		}
+		if f.delay > 0 {
+			time.Sleep(f.delay)
+		}
+		if ctx.Err() != nil {
+			err = ctx.Err()
+			break
+		}
+		f.token(i, cfg)
+		text.WriteString(d.Text)
+		thought.WriteString(d.Reasoning)
+		onDelta(d)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.Phase = profile.Idle
+	r := &engine.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Config: cfg, Sum: s.Sum, StartKey: f.text, ColdCache: cold, Err: err}
+	f.result(&r.Result, text.String())
+	if err != nil {
+		r.Result.StopReason = "cancelled"
+	}
+	return r, err
+}
+
+// stallOf is what a token waits for flash under the settings, in ns.
+func stallOf(c engine.Config) int64 {
+	stall := int64(182e6)
+	if c.ReleaseMmap {
+		stall = 74e6
+	}
+	return stall
+}
+
+func (f *fakeEngine) token(i int, cfg engine.Config) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := &f.s
+	wobble := int64((i*7919)%13-6) * 2e6
+	if i%17 == 11 {
+		wobble = 86e6
+	}
+	r := profile.Record{Run: s.Run, Step: i + 1, Compute: 107e6, Mgmt: 27e6, Stall: stallOf(cfg) + wobble, Lookups: 320, Hits: 195, Evictions: 121, Rereads: 82,
+		ExpertBytes: 192*mib + mib/2, Reads: 320}
+	r.Wall = r.Compute + r.Mgmt + r.Stall
+	s.Tokens[s.Count%profile.RingTokens] = r
+	s.Count++
+	s.Phase, s.PromptDone, s.Step, s.CtxUsed = profile.Decode, 24, i+1, 100+i
+	s.Sum.Wall += r.Wall
+	s.Sum.Compute += r.Compute
+	s.Sum.Mgmt += r.Mgmt
+	s.Sum.Stall += r.Stall
+	s.Sum.Lookups += r.Lookups
+	s.Sum.Hits += r.Hits
+	s.Elapsed = 1_900_000_000 + s.Sum.Wall
+	s.TTFT = profile.Some[int64](1_900_000_000)
+	s.PrefillTPS = profile.Some(12.6)
+	s.DecodeTPS = profile.Ratio(float64(i+1)*1e9, float64(s.Sum.Wall))
+	s.Wall.P50, s.Wall.P95 = profile.Some(r.Wall-wobble), profile.Some(r.Wall-wobble+86e6)
+	s.Cache.Resident, s.Cache.SlotsUsed = s.Cache.Budget-2*mib, 1704
+	s.Cache.Arena = s.Cache.Budget + 24*mib
+	s.Cache.HitNow, s.Cache.HitRun = profile.Some(58.2), profile.Some(60.9)
+	s.Cache.Lookups = s.Sum.Lookups
+	s.Cache.EvictionsPerTok, s.Cache.RereadsPerTok, s.Cache.ReadPerTok = profile.Some(121.2), profile.Some(81.8), profile.Some(192.5*mib)
+	rate := 926.0 * mib
+	if cfg.ReleaseMmap {
+		rate = 2402 * mib
+	}
+	s.Lanes.Rate, s.Lanes.RateRun = profile.Some(rate), profile.Some(rate*1.01)
+	for l := range cfg.Lanes {
+		s.Lanes.Lane[l].Rate = profile.Some(rate/float64(cfg.Lanes) + float64(l)*mib)
+	}
+	s.Lanes.P50, s.Lanes.P99 = profile.Some[int64](2_490_000), profile.Some[int64](5_800_000)
+	s.Lanes.Wake50 = profile.Some[int64](21_000)
+	s.Lanes.Queue = 3
+	s.Lanes.Reads += 320
+	s.Lanes.Bytes += 196 * mib
+	s.Lanes.BusyNanos += 320 * 2_500_000
+	s.Process.CPUPerToken = profile.Some[int64](860_000_000)
+	s.Process.MajFltPerToken = profile.Some(0.0)
+}
+
+func (f *fakeEngine) result(r *profile.Result, text string) {
+	s := &f.s
+	n := float64(max(s.Step, 1)) * 1e9
+	r.Text, r.NGen, r.NPrompt, r.StopReason = text, s.Step, 24, "eos"
+	r.TextSHA256 = fmt.Sprintf("%x", sha256.Sum256([]byte(text)))
+	r.DecodeTPS, r.TTFT, r.PrefillTPS = s.DecodeTPS, profile.Some(1.9), s.PrefillTPS
+	r.PerToken.Wall = profile.Some(float64(s.Sum.Wall) / n)
+	r.PerToken.Compute = profile.Some(float64(s.Sum.Compute) / n)
+	r.PerToken.Mgmt = profile.Some(float64(s.Sum.Mgmt) / n)
+	r.PerToken.Stall = profile.Some(float64(s.Sum.Stall) / n)
+	r.PerToken.Other = profile.Some(float64(s.Sum.Other) / n)
+	r.ReadMiBPerToken = profile.Some(192.5)
+	r.Cache.HitPct = profile.Some(60.9)
+	r.Cache.Hits, r.Cache.Lookups = profile.Some(s.Sum.Hits), profile.Some(s.Sum.Lookups)
+	r.Cache.Evictions, r.Cache.Rereads = profile.Some(int64(121*s.Step)), profile.Some(int64(82*s.Step))
+	r.IO.P50 = profile.Some(2.49)
+	if f.cfg.ReleaseMmap {
+		r.IO.P50 = profile.Some(1.20)
+	}
+	if f.simulated {
+		r.Flags = []string{"simulated"}
+	}
+}
+
+func (f *fakeEngine) NewChat() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.newChats++
+	f.s.CtxUsed = 0
+}
+
+func (f *fakeEngine) Reconfigure(c engine.Change) []engine.Outcome {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changes = append(f.changes, c)
+	var out []engine.Outcome
+	if c.ReleaseMmap != nil {
+		if f.decline != "" && *c.ReleaseMmap {
+			f.s.Mapping.Reason = f.decline
+			out = append(out, engine.Outcome{Knob: "release-mmap", Verdict: engine.Declined, Value: "off", Reason: f.decline})
+		} else {
+			f.cfg.ReleaseMmap = *c.ReleaseMmap
+			out = append(out, engine.Outcome{Knob: "release-mmap", Verdict: engine.Applied, Value: onOff(f.cfg.ReleaseMmap), Reason: "lanes reopened"})
+		}
+	}
+	if c.Lanes != nil {
+		f.cfg.Lanes = *c.Lanes
+		out = append(out, engine.Outcome{Knob: "lanes", Verdict: engine.Applied, Value: fmt.Sprint(*c.Lanes)})
+	}
+	if c.CacheMiB != nil {
+		f.cfg.CacheMiB = *c.CacheMiB
+		out = append(out, engine.Outcome{Knob: "cache", Verdict: engine.Applied, Value: fmt.Sprint(*c.CacheMiB, " MiB")})
+	}
+	if c.Overlap != nil {
+		f.cfg.Overlap = *c.Overlap
+		out = append(out, engine.Outcome{Knob: "overlap", Verdict: engine.Applied, Value: onOff(*c.Overlap)})
+	}
+	f.settle()
+	return out
+}
+
+func (f *fakeEngine) Config() engine.Config {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.cfg
+}
+
+func (f *fakeEngine) Snapshot(dst *profile.Snapshot) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	*dst = f.s
+}
+
+func (f *fakeEngine) Warnings() []string { return f.warnings }
+
+func (f *fakeEngine) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return errors.New("closed twice")
+	}
+	f.closed = true
+	return nil
+}

@@ -1,0 +1,299 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"bmoe/engine"
+	"bmoe/internal/clock"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// deltaBuffer takes text from the goroutine that generates and hands it to the
+// screen at the next tick. It is short work under a lock: the engine never
+// waits for a frame.
+type deltaBuffer struct {
+	mu              sync.Mutex
+	text, reasoning strings.Builder
+	start, end      int64 // of the reasoning, clock.Now; 0: not yet
+}
+
+func (d *deltaBuffer) add(x engine.Delta) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if x.Reasoning != "" {
+		if d.start == 0 {
+			d.start = clock.Now()
+		}
+		d.reasoning.WriteString(x.Reasoning)
+	}
+	if x.Text != "" {
+		if d.start != 0 && d.end == 0 {
+			d.end = clock.Now()
+		}
+		d.text.WriteString(x.Text)
+	}
+}
+
+// take returns what came since the last call, how long the reasoning has
+// lasted, and whether it goes on.
+func (d *deltaBuffer) take() (text, reasoning string, thought int64, thinking bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	text, reasoning = d.text.String(), d.reasoning.String()
+	d.text.Reset()
+	d.reasoning.Reset()
+	switch {
+	case d.end != 0:
+		thought = d.end - d.start
+	case d.start != 0:
+		thought, thinking = clock.Now()-d.start, true
+	}
+	return text, reasoning, thought, thinking
+}
+
+// drain moves what the engine has said so far into the transcript.
+func (m *Model) drain() {
+	if m.answer == nil || m.deltas == nil {
+		return
+	}
+	text, reasoning, thought, thinking := m.deltas.take()
+	m.answer.addReasoning(reasoning)
+	m.answer.addText(text)
+	m.answer.thought, m.answer.thinking = thought, thinking
+}
+
+// submit sends a prompt, now or as soon as the engine is ready.
+func (m *Model) submit(text string) tea.Cmd {
+	switch m.state {
+	case idle:
+		return m.send(text)
+	case generating:
+		m.prompt.SetValue(text)
+		m.say(m.th.read, "still answering: Esc stops, then Enter sends")
+	default:
+		if m.queued != "" {
+			m.prompt.SetValue(text)
+			m.say(m.th.read, "one prompt is waiting already")
+			return nil
+		}
+		m.queued = text
+		m.say(m.th.accent, "waiting: sent as soon as the model is ready")
+	}
+	return nil
+}
+
+// send starts a generation.
+func (m *Model) send(text string) tea.Cmd {
+	m.chat.follow = true
+	u := m.chat.add(&block{kind: fromUser, when: m.now()})
+	u.addText(text)
+	eng, limit := m.eng, m.o.MaxTokens
+	return m.run(text, false, func(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
+		return eng.Generate(ctx, engine.Request{Text: text, MaxTokens: limit, OnDelta: onDelta})
+	})
+}
+
+// again repeats the last prompt.
+func (m *Model) again() tea.Cmd {
+	if m.state != idle {
+		m.say(m.th.read, "not now: "+m.busyWith())
+		return nil
+	}
+	if len(m.runs.runs) == 0 {
+		m.say(m.th.read, "nothing to repeat yet")
+		return nil
+	}
+	m.chat.follow = true
+	return m.run("", true, m.eng.Again)
+}
+
+// busyWith says why something has to wait.
+func (m *Model) busyWith() string {
+	switch m.state {
+	case loading:
+		return "the model is loading"
+	case generating:
+		return "an answer is being written; Esc stops it"
+	case applying:
+		return "settings are being changed"
+	}
+	return "idle"
+}
+
+// run starts the engine on an answer.
+func (m *Model) run(text string, again bool, f func(context.Context, func(engine.Delta)) (*engine.Run, error)) tea.Cmd {
+	ctx, cancel := context.WithCancel(context.Background())
+	m.stop, m.stopping, m.state = cancel, false, generating
+	m.deltas = &deltaBuffer{}
+	m.answer = m.chat.add(&block{kind: fromModel, when: m.now(), live: true})
+	if again {
+		m.answer.tag = "again"
+	}
+	buf, jobs, eng := m.deltas, &m.jobs, m.eng
+	return tea.Batch(m.wake(), func() tea.Msg {
+		if !jobs.enter() {
+			return nil
+		}
+		defer jobs.leave()
+		defer cancel()
+		r, err := f(ctx, buf.add)
+		return doneMsg{run: r, cfg: eng.Config(), err: err, again: again, text: text}
+	})
+}
+
+// halt stops the generation that runs.
+func (m *Model) halt() {
+	if m.state == generating && !m.stopping {
+		m.stopping = true
+		m.stop()
+		m.say(m.th.read, "stopping after this token")
+	}
+}
+
+// onDone takes a finished, stopped or failed generation.
+func (m *Model) onDone(msg doneMsg) tea.Cmd {
+	m.drain()
+	m.answer.live, m.answer.thinking = false, false
+	stopped := m.stopping || errors.Is(msg.err, context.Canceled)
+	m.stop, m.deltas, m.cfg = nil, nil, msg.cfg
+	if m.statusUntil.After(m.now()) && m.stopping {
+		m.status = ""
+	}
+	if msg.run != nil {
+		m.runs.add(msg.run)
+		m.answer.tag = strings.TrimSpace(fmt.Sprintf("run %d %s", msg.run.N, m.answer.tag))
+		m.chat.addNote(m.now(), false, m.runs.summary(msg.run))
+		if line := m.runs.verdict(len(m.runs.runs) - 1); line != "" && msg.again {
+			m.chat.addNote(m.now(), false, line)
+		}
+	}
+	switch {
+	case stopped:
+		m.chat.addNote(m.now(), false, "stopped")
+	case msg.err != nil:
+		m.chat.addNote(m.now(), true, "failed: "+cleanLine(msg.err.Error()))
+		if msg.run == nil && msg.text != "" && m.prompt.Value() == "" {
+			m.prompt.SetValue(msg.text) // refused: nothing typed is lost
+		}
+	}
+	m.answer = nil
+	return m.settle()
+}
+
+// apply passes the wishes that wait to the engine.
+func (m *Model) apply() tea.Cmd {
+	c := m.want
+	for k := knobRelease; k < knobCount; k++ {
+		m.inHand[k] = m.pendingKnob(k)
+	}
+	m.want = engine.Change{}
+	m.state = applying
+	eng, jobs := m.eng, &m.jobs
+	return func() tea.Msg {
+		if !jobs.enter() {
+			return nil
+		}
+		defer jobs.leave()
+		return appliedMsg{eng.Reconfigure(c), eng.Config()}
+	}
+}
+
+func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
+	m.cfg, m.inHand = msg.cfg, [knobCount]bool{}
+	for _, o := range msg.outcomes {
+		m.noteOutcome(o)
+	}
+	return m.settle()
+}
+
+// newChat forgets the conversation.
+func (m *Model) newChat() tea.Cmd {
+	if m.state != idle {
+		m.say(m.th.read, "not now: "+m.busyWith())
+		return nil
+	}
+	m.chat.clear()
+	m.state = applying
+	eng, jobs := m.eng, &m.jobs
+	return func() tea.Msg {
+		if !jobs.enter() {
+			return nil
+		}
+		defer jobs.leave()
+		eng.NewChat()
+		return newChatMsg{}
+	}
+}
+
+// shutDown stops what runs and closes the engine, after the terminal has been
+// given back. A load that is still going on is left to end with the process.
+func (m *Model) shutDown() error {
+	if m.stop != nil {
+		m.stop()
+	}
+	m.load.mu.Lock()
+	eng := m.load.eng
+	m.load.mu.Unlock()
+	if eng == nil {
+		return m.loadErr
+	}
+	if !m.jobs.close(stopPatience) {
+		return fmt.Errorf("the engine did not stop within %v", stopPatience)
+	}
+	if err := eng.Close(); err != nil {
+		return fmt.Errorf("closing: %w", err)
+	}
+	return nil
+}
+
+// gate counts the engine's jobs, so that the engine is closed after the last
+// of them and none begins later.
+type gate struct {
+	mu     sync.Mutex
+	shut   bool
+	inside int
+	empty  chan struct{} // closed when shut and nobody is inside
+}
+
+func (g *gate) enter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		return false
+	}
+	g.inside++
+	return true
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+	if g.shut && g.inside == 0 {
+		close(g.empty)
+	}
+}
+
+// close lets nobody in any more and waits for those inside.
+func (g *gate) close(patience time.Duration) bool {
+	g.mu.Lock()
+	g.shut = true
+	g.empty = make(chan struct{})
+	if g.inside == 0 {
+		close(g.empty)
+	}
+	empty := g.empty
+	g.mu.Unlock()
+	select {
+	case <-empty:
+		return true
+	case <-time.After(patience):
+		return false
+	}
+}

@@ -1,0 +1,291 @@
+package tui
+
+import (
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// armedFor is how long the second Ctrl+C may take.
+const armedFor = 3 * time.Second
+
+// key takes a key press. Full-screen views come first, then what works
+// anywhere, then what has the focus.
+func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
+	name := k.String()
+	if m.screen == runsScreen {
+		if a := lookup(name, runsKeys); a != actNone {
+			return m.act(a)
+		}
+	}
+	if a := lookup(name, anyKeys); a != actNone {
+		return m.act(a)
+	}
+	if m.screen != mainScreen || m.focus == onPanes {
+		return m.act(lookup(name, paneKeys))
+	}
+	switch a := lookup(name, chatKeys); a {
+	case actHistoryUp:
+		return m.walkHistory(-1, k)
+	case actHistoryDown:
+		return m.walkHistory(+1, k)
+	case actNone:
+	default:
+		return m.act(a)
+	}
+	if m.prompt.Value() == "" && (name == "home" || name == "end") {
+		return m.act(lookup(name, paneKeys))
+	}
+	return m.updatePrompt(k)
+}
+
+// act does what a key or a command asks for.
+func (m *Model) act(a action) tea.Cmd {
+	if a != actCtrlC && a != actNone {
+		m.armed = time.Time{}
+	}
+	switch a {
+	case actHelp:
+		m.toggleScreen(helpScreen)
+	case actRuns:
+		m.toggleScreen(runsScreen)
+	case actRelease:
+		return m.turn(func() { m.setRelease(!m.wantRelease()) })
+	case actOverlap:
+		return m.turn(func() { m.setOverlap(!m.wantOverlap()) })
+	case actLanesDown:
+		return m.turn(func() { m.setLanes(stepLanes(m.wantLanes(), -1)) })
+	case actLanesUp:
+		return m.turn(func() { m.setLanes(stepLanes(m.wantLanes(), +1)) })
+	case actCacheDown:
+		return m.turn(func() { m.stepCache(-1) })
+	case actCacheUp:
+		return m.turn(func() { m.stepCache(+1) })
+	case actAgain:
+		return m.again()
+	case actNewChat:
+		return m.newChat()
+	case actFold:
+		m.chat.setFold(nil, !m.chat.unfold)
+	case actSwitch:
+		m.switchFocus()
+	case actStop:
+		m.escape()
+	case actCtrlC:
+		return m.ctrlC()
+	case actQuit:
+		if m.screen == helpScreen || m.screen == runsScreen {
+			m.screen = mainScreen
+			m.layout()
+			return nil
+		}
+		return tea.Quit
+	case actFreeze:
+		m.freeze()
+	case actExpand:
+		if m.screen == mainScreen && m.focus == onPanes {
+			m.toggleScreen(paneScreen)
+		} else if m.screen == paneScreen {
+			m.toggleScreen(paneScreen)
+		}
+	case actPick1, actPick2, actPick3, actPick4, actPick5:
+		m.pick(int(a - actPick1))
+	case actPickUp:
+		m.pick(m.picked - 1)
+	case actPickDown:
+		m.pick(m.picked + 1)
+	case actPageUp:
+		m.page(-1)
+	case actPageDown:
+		m.page(+1)
+	case actTop:
+		m.chat.scrollTo(0)
+	case actBottom:
+		m.chat.scrollTo(1 << 30)
+	case actSend:
+		return m.enter()
+	case actNewline:
+		m.prompt.InsertString("\n")
+		m.layout()
+	case actRunUp:
+		m.runs.move(-1)
+	case actRunDown:
+		m.runs.move(+1)
+	case actBaseline:
+		m.runs.choose()
+	}
+	return nil
+}
+
+// turn notes a wish. It is passed on at once when the engine is idle, else
+// when the run ends.
+func (m *Model) turn(wish func()) tea.Cmd {
+	if m.state == loading {
+		m.say(m.th.read, "not now: "+m.busyWith())
+		return nil
+	}
+	wish()
+	if m.state == idle && pending(m.want) {
+		return m.apply()
+	}
+	return nil
+}
+
+func (m *Model) stepCache(dir int) {
+	if !m.live.Cache.Streaming {
+		m.say(m.th.read, "no cache: nothing is streamed")
+		return
+	}
+	n := m.wantCache()
+	to := stepCache(n, dir, m.live.Model.ExpertBytesAll, m.live.Cache.BudgetStep)
+	if to == n {
+		m.say(m.th.read, "that is as far as it goes; /cache takes any number of MiB")
+		return
+	}
+	m.setCache(to)
+}
+
+// toggleScreen opens a full-screen view or closes it.
+func (m *Model) toggleScreen(s screenKind) {
+	if m.screen == s {
+		s = mainScreen
+	}
+	m.screen = s
+	m.layout()
+}
+
+func (m *Model) setFocus(f focus) {
+	if m.focus == f {
+		return
+	}
+	m.focus = f
+	if f == onPrompt {
+		m.prompt.Focus()
+	} else {
+		m.prompt.Blur()
+	}
+	m.layout()
+}
+
+func (m *Model) switchFocus() {
+	if m.screen != mainScreen {
+		m.toggleScreen(mainScreen)
+		return
+	}
+	if m.focus == onPrompt {
+		m.setFocus(onPanes)
+	} else {
+		m.setFocus(onPrompt)
+	}
+}
+
+func (m *Model) pick(i int) {
+	if i < 0 || i >= len(m.panes) {
+		return
+	}
+	m.picked = i
+	if m.screen == helpScreen || m.screen == runsScreen {
+		m.screen = mainScreen
+	}
+	m.layout()
+}
+
+// escape closes what is open, else stops the answer, else goes back to the
+// prompt.
+func (m *Model) escape() {
+	switch {
+	case m.screen != mainScreen:
+		m.toggleScreen(mainScreen)
+	case m.state == generating:
+		m.halt()
+	case m.focus == onPanes:
+		m.setFocus(onPrompt)
+	}
+}
+
+// ctrlC quits at the second press; while the model loads, at the first.
+func (m *Model) ctrlC() tea.Cmd {
+	if m.state == loading || m.now().Before(m.armed) {
+		return tea.Quit
+	}
+	m.armed = m.now().Add(armedFor)
+	text := "Ctrl+C again quits"
+	if m.state == generating {
+		text += "; Esc stops the answer"
+	}
+	m.say(m.th.read, text)
+	m.statusUntil = m.armed
+	return nil
+}
+
+// enter sends what the prompt holds, or obeys it if it is a command.
+func (m *Model) enter() tea.Cmd {
+	text := m.prompt.Value()
+	msg, cmd, arg := parsePrompt(text)
+	if msg == "" && cmd == "" {
+		return nil
+	}
+	m.prompt.Reset()
+	m.history.add(text)
+	m.layout()
+	if cmd != "" {
+		return m.command(cmd, arg)
+	}
+	return m.submit(msg)
+}
+
+func (m *Model) page(dir int) {
+	switch m.screen {
+	case runsScreen:
+		m.runs.move(dir * max(m.runs.page(), 1))
+	case mainScreen:
+		m.chat.scroll(dir * max(m.chat.h-2, 1))
+	}
+}
+
+func (m *Model) wheel(w tea.MouseWheelMsg) {
+	dir := 0
+	switch w.Button {
+	case tea.MouseWheelUp:
+		dir = -1
+	case tea.MouseWheelDown:
+		dir = +1
+	}
+	if m.screen == runsScreen {
+		m.runs.move(dir)
+		return
+	}
+	if m.screen == mainScreen {
+		m.chat.scroll(dir * 3)
+	}
+}
+
+// click picks the pane under the mouse, or folds the reasoning whose header
+// was hit.
+func (m *Model) click(c tea.MouseClickMsg) {
+	if c.Button != tea.MouseLeft || m.screen != mainScreen || m.tooSmall() {
+		return
+	}
+	g := m.geometry()
+	y := c.Y - 1 // under the header
+	if y < 0 || y >= g.body {
+		return
+	}
+	if g.left > 0 && c.X < g.left {
+		m.setFocus(onPrompt)
+		if b := m.chat.headerAt(y - 1); y >= 1 && y-1 < m.chat.h && b != nil && b.reasoning.Len() > 0 {
+			m.chat.setFold(b, !b.open)
+		}
+		return
+	}
+	if g.right > 0 && c.X >= m.w-g.right {
+		m.setFocus(onPanes)
+		for i, h := range m.rows {
+			if y <= h {
+				m.pick(i)
+				return
+			}
+			y -= h + 1
+		}
+	}
+}

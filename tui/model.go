@@ -1,0 +1,339 @@
+package tui
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"bmoe/engine"
+	"bmoe/profile"
+
+	"charm.land/bubbles/v2/textarea"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// state is what the program is doing. Only one thing happens at a time: the
+// engine generates, or changes its settings, or waits.
+type state uint8
+
+const (
+	loading state = iota
+	idle
+	generating
+	applying // settings are being changed
+)
+
+// focus is where keys go.
+type focus uint8
+
+const (
+	onPrompt focus = iota
+	onPanes
+)
+
+// screenKind is what fills the screen.
+type screenKind uint8
+
+const (
+	mainScreen screenKind = iota
+	helpScreen
+	runsScreen
+	paneScreen // one pane, expanded
+)
+
+// Model is the root of the screen: everything that Update changes and View
+// draws.
+type Model struct {
+	o    Options
+	term terminal
+	th   *theme
+	now  func() time.Time // of day
+	tock func(time.Duration, func(time.Time) tea.Msg) tea.Cmd
+
+	w, h   int
+	state  state
+	screen screenKind
+	focus  focus
+	picked int // pane
+
+	eng      Engine
+	cfg      engine.Config
+	load     *loadState
+	loadErr  error
+	jobs     gate
+	stop     context.CancelFunc // of the generation that runs
+	deltas   *deltaBuffer       // of the generation that runs
+	answer   *block             // that grows
+	stopping bool
+	queued   string // a prompt sent before the engine was ready
+
+	want   engine.Change // wishes that wait
+	inHand [knobCount]bool
+	knobs  [knobCount]knobState
+
+	live    *profile.Snapshot // the latest
+	frozen  *profile.Snapshot // what the panes show while they are held still
+	tickSeq int
+	warmth  int // ticks to go before the ticker slows down
+
+	chat    transcript
+	prompt  textarea.Model
+	history history
+	panes   []pane
+	rows    []int    // of each pane
+	column  []string // the panes as last drawn; nil when they must be redrawn
+	runs    runList
+
+	status      string
+	statusStyle style
+	statusUntil time.Time
+	armed       time.Time // Ctrl+C was pressed once, until then
+}
+
+func newModel(o Options, term terminal) *Model {
+	term.ascii = term.ascii || o.ASCII
+	m := &Model{
+		o: o, term: term, now: time.Now, tock: tea.Tick, load: &loadState{}, live: &profile.Snapshot{Phase: profile.Loading},
+	}
+	m.th = newTheme(true, term.ascii)
+	m.th.asciiText = term.notUTF8
+	m.chat = newTranscript(m.th)
+	m.prompt = newPrompt(m.th)
+	base := paneBase{th: m.th, s: m.live}
+	m.panes = []pane{&timelinePane{paneBase: base}, &cachePane{base}, &lanesPane{base}, &mappingPane{base}, &processPane{base}}
+	m.runs = runList{th: m.th, baseline: -1}
+	return m
+}
+
+// Init starts loading and the ticker.
+func (m *Model) Init() tea.Cmd {
+	return tea.Batch(m.open(), m.tick(), tea.RequestBackgroundColor)
+}
+
+// Messages of our own.
+type (
+	tickMsg struct {
+		seq  int
+		snap *profile.Snapshot // nil while there is no engine
+	}
+	openedMsg struct {
+		eng Engine
+		cfg engine.Config
+		err error
+	}
+	doneMsg struct {
+		run   *engine.Run
+		cfg   engine.Config
+		err   error
+		again bool
+		text  string // the prompt
+	}
+	appliedMsg struct {
+		outcomes []engine.Outcome
+		cfg      engine.Config
+	}
+	newChatMsg struct{}
+)
+
+// Update takes one message. It does no input or output and computes nothing
+// that grows with the session.
+func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.w, m.h = msg.Width, msg.Height
+		m.layout()
+	case tea.BackgroundColorMsg:
+		m.retheme(msg.IsDark())
+	case tea.ModeReportMsg:
+		// The renderer measures characters by clusters once the terminal says
+		// that it does so too; the wrapping has to agree with it.
+		if msg.Mode == ansi.ModeUnicodeCore && (msg.Value == ansi.ModeReset || msg.Value == ansi.ModeSet || msg.Value == ansi.ModePermanentlySet) {
+			m.th.method = ansi.GraphemeWidth
+			m.chat.rewrap()
+		}
+	case tea.KeyPressMsg:
+		return m, m.key(msg)
+	case tea.PasteMsg:
+		m.paste(msg.Content)
+	case tea.MouseWheelMsg:
+		m.wheel(msg)
+	case tea.MouseClickMsg:
+		m.click(msg)
+	case tickMsg:
+		return m, m.onTick(msg)
+	case openedMsg:
+		return m, m.onOpened(msg)
+	case doneMsg:
+		return m, m.onDone(msg)
+	case appliedMsg:
+		return m, m.onApplied(msg)
+	case newChatMsg:
+		return m, m.settle()
+	default:
+		if m.focus == onPrompt { // what the prompt asked for itself, such as the clipboard
+			return m, m.updatePrompt(msg)
+		}
+	}
+	return m, nil
+}
+
+// retheme changes the colours once the terminal has told its background.
+func (m *Model) retheme(dark bool) {
+	th := newTheme(dark, m.term.ascii)
+	th.asciiText, th.method = m.th.asciiText, m.th.method
+	*m.th = *th
+	m.column = nil
+}
+
+// say shows a line above the footer for a while.
+func (m *Model) say(st style, text string) {
+	m.status, m.statusStyle, m.statusUntil = text, st, m.now().Add(6*time.Second)
+}
+
+// open loads the engine beside the screen.
+func (m *Model) open() tea.Cmd {
+	load, jobs, openEngine := m.load, &m.jobs, m.o.Open
+	return func() tea.Msg {
+		if !jobs.enter() {
+			return nil
+		}
+		defer jobs.leave()
+		eng, err := openEngine(load.set)
+		if err != nil {
+			return openedMsg{err: err}
+		}
+		load.opened(eng)
+		return openedMsg{eng: eng, cfg: eng.Config()}
+	}
+}
+
+func (m *Model) onOpened(msg openedMsg) tea.Cmd {
+	if msg.err != nil {
+		m.loadErr = msg.err
+		return tea.Quit
+	}
+	m.eng, m.cfg = msg.eng, msg.cfg
+	for _, w := range m.eng.Warnings() {
+		m.chat.addNote(m.now(), true, w)
+	}
+	m.prompt.Placeholder = askSomething
+	return m.settle()
+}
+
+// settle is where the engine has nothing to do: wishes first, then a prompt
+// that waits.
+func (m *Model) settle() tea.Cmd {
+	m.state = idle
+	if pending(m.want) {
+		return tea.Batch(m.apply(), m.wake())
+	}
+	if m.queued != "" {
+		text := m.queued
+		m.queued = ""
+		return m.send(text)
+	}
+	return m.wake()
+}
+
+// The ticker runs fast while something moves and slowly when not.
+const (
+	fastTick = time.Second / 12
+	slowTick = time.Second
+	warmTick = 12 // fast ticks after the last change, so that rates settle
+)
+
+// tick takes the next snapshot, away from the goroutine that draws.
+func (m *Model) tick() tea.Cmd {
+	d := fastTick
+	if m.state == idle && m.warmth <= 0 {
+		d = slowTick
+	}
+	seq, eng := m.tickSeq, m.eng
+	return m.tock(d, func(time.Time) tea.Msg {
+		if eng == nil {
+			return tickMsg{seq: seq}
+		}
+		s := new(profile.Snapshot)
+		eng.Snapshot(s)
+		return tickMsg{seq, s}
+	})
+}
+
+// wake makes the ticker fast at once.
+func (m *Model) wake() tea.Cmd {
+	m.warmth = warmTick
+	m.tickSeq++
+	return m.tick()
+}
+
+func (m *Model) onTick(msg tickMsg) tea.Cmd {
+	if msg.seq != m.tickSeq {
+		return nil
+	}
+	if msg.snap != nil {
+		m.take(msg.snap)
+	}
+	m.drain()
+	if m.state == idle {
+		m.warmth--
+	} else {
+		m.warmth = warmTick
+	}
+	return m.tick()
+}
+
+// take makes a snapshot the latest.
+func (m *Model) take(s *profile.Snapshot) {
+	m.live = s
+	if m.frozen == nil {
+		m.show(s)
+	}
+}
+
+// show makes the panes draw a snapshot.
+func (m *Model) show(s *profile.Snapshot) {
+	for _, p := range m.panes {
+		p.Apply(s)
+	}
+	m.column = nil
+	if m.w > 0 {
+		m.layout() // a pane may want more or fewer rows than before
+	}
+}
+
+func (m *Model) freeze() {
+	if m.frozen == nil {
+		m.frozen = m.live
+	} else {
+		m.frozen = nil
+		m.show(m.live)
+	}
+	m.column = nil
+}
+
+// loadState carries the progress of loading from its goroutine.
+type loadState struct {
+	mu    sync.Mutex
+	stage string
+	frac  float64
+	eng   Engine
+}
+
+func (l *loadState) set(stage string, frac float64) {
+	l.mu.Lock()
+	l.stage, l.frac = stage, frac
+	l.mu.Unlock()
+}
+
+func (l *loadState) opened(e Engine) {
+	l.mu.Lock()
+	l.eng = e
+	l.mu.Unlock()
+}
+
+func (l *loadState) get() (string, float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stage, l.frac
+}

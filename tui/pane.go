@@ -1,0 +1,88 @@
+package tui
+
+import "bmoe/profile"
+
+// pane is one of the stacked figures on the right. A pane is told what to
+// draw and how much room it has; it does not know what is beside it.
+type pane interface {
+	Apply(s *profile.Snapshot) // what to draw; stays valid until the next Apply
+	SetSize(w, h int)          // columns and rows inside the frame; h may be 0
+	Title(w int) string        // the frame's top line, at most w columns
+	Rows() (want, most int)    // rows that show all of it; rows it can use in all
+	Render() []string          // exactly h rows of w columns
+}
+
+// paneBase is what every pane has.
+type paneBase struct {
+	th   *theme
+	s    *profile.Snapshot
+	w, h int
+}
+
+func (p *paneBase) Apply(s *profile.Snapshot) { p.s = s }
+func (p *paneBase) SetSize(w, h int)          { p.w, p.h = w, h }
+
+// fill cuts or fills rows to the pane's height.
+func (p *paneBase) fill(rows []string) []string {
+	if len(rows) > p.h {
+		return rows[:p.h]
+	}
+	for len(rows) < p.h {
+		rows = append(rows, blanks(p.w))
+	}
+	return rows
+}
+
+// titled puts a pane's number and name before its figures.
+func (p *paneBase) titled(w int, name string, parts ...part) string {
+	all := append([]part{p.th.p(0, p.th.title, name)}, parts...)
+	s, _ := p.th.fit(w, 2, all...)
+	return s
+}
+
+// stack shares out h rows among panes whose frames touch: a title row each and
+// a bottom row. It returns the rows inside each frame. When they do not all
+// fit, the picked pane is served first, then the others from the top; what is
+// left over goes to the first pane, the timeline, whose resolution it is.
+func stack(panes []pane, picked, h int) []int {
+	rows := make([]int, len(panes))
+	left := h - len(panes) - 1
+	give := func(i, n int) {
+		n = max(min(n, left), 0)
+		rows[i] += n
+		left -= n
+	}
+	want, _ := panes[picked].Rows()
+	give(picked, want)
+	for i, p := range panes {
+		if i != picked {
+			want, _ := p.Rows()
+			give(i, want)
+		}
+	}
+	for i := len(panes) - 1; i > 0 && left > 24; i-- { // tall screens: details, once the timeline has plenty
+		_, most := panes[i].Rows()
+		give(i, min(most-rows[i], left-24))
+	}
+	give(0, left)
+	return rows
+}
+
+// frameTop draws a title into the top line of a frame w columns wide.
+func (t *theme) frameTop(left, right, title string, w int, focused bool) string {
+	st, lead := t.frame, t.g.h
+	if focused {
+		st, lead = t.focused, t.g.focus
+	}
+	title = t.cut(title, w-6)
+	return st.on(left+lead) + " " + title + " " + st.on(repeat(t.g.h, w-5-t.width(title))+right)
+}
+
+// frameBottom closes a frame.
+func (t *theme) frameBottom(w int, focused bool) string {
+	st := t.frame
+	if focused {
+		st = t.focused
+	}
+	return st.on(t.g.bl + repeat(t.g.h, w-2) + t.g.br)
+}

@@ -1,0 +1,243 @@
+package tui
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"bmoe/profile"
+)
+
+// timelinePane shows where the time of the last tokens went: a column a token,
+// stacked from below compute, mgmt, other, stall. Stall is on top so that the
+// ceiling line, the time a token would take if flash were free, runs where the
+// stall begins.
+type timelinePane struct {
+	paneBase
+	table bool // expanded: also the latest tokens in figures
+}
+
+// perToken returns the mean parts of the run's tokens, in ns.
+func perToken(s *profile.Snapshot) (r profile.Record, n int64) {
+	n = int64(s.Step)
+	if n == 0 || s.Sum.Wall == 0 {
+		return profile.Record{}, 0
+	}
+	r.Wall, r.Compute, r.Mgmt = s.Sum.Wall/n, s.Sum.Compute/n, s.Sum.Mgmt/n
+	r.Stall, r.Other, r.StallUnion = s.Sum.Stall/n, s.Sum.Other/n, s.Sum.StallUnion/n
+	return r, n
+}
+
+// ceiling returns tokens a second if flash were free.
+func ceiling(s *profile.Snapshot) profile.Maybe[float64] {
+	r, n := perToken(s)
+	if n == 0 {
+		return profile.Maybe[float64]{}
+	}
+	return profile.Ratio(1e9, float64(r.Wall-r.Stall))
+}
+
+func (p *timelinePane) Title(w int) string {
+	th, s := p.th, p.s
+	last := notMeasured
+	if r, ok := s.Latest(0); ok {
+		last = ms(r.Wall) + " ms"
+	}
+	return p.titled(w, "1 token",
+		th.p(0, th.bold, last),
+		th.kv(2, "p50", maybeMs(s.Wall.P50)),
+		th.kv(2, "p95", maybeMs(s.Wall.P95)+" ms"),
+		th.kv(1, "ceiling", maybe(ceiling(s), sig)+" tok/s"))
+}
+
+func (p *timelinePane) Rows() (want, most int) { return 7, 200 }
+
+func (p *timelinePane) Render() []string {
+	if p.h == 0 {
+		return nil
+	}
+	var rows []string
+	tableRows := 0
+	if p.table {
+		tableRows = min(p.h/2, 24)
+	}
+	chart := p.h - 1 - tableRows
+	if chart > 0 {
+		rows = p.chart(chart)
+	}
+	rows = append(rows, p.legend())
+	if tableRows > 2 {
+		rows = append(rows, p.tokens(tableRows)...)
+	}
+	return p.fill(rows)
+}
+
+// legend names the parts with their glyphs and the run's means.
+func (p *timelinePane) legend() string {
+	th := p.th
+	r, n := perToken(p.s)
+	val := func(v int64) string {
+		if n == 0 {
+			return notMeasured
+		}
+		return ms(v)
+	}
+	item := func(rank int, st style, glyph, name string, v int64) part {
+		f := val(v)
+		return part{st.on(glyph) + " " + name + " " + f, 2 + len(name) + 1 + len(f), rank}
+	}
+	return th.row(p.w, 2,
+		item(0, th.compute, th.g.compute, "compute", r.Compute),
+		item(0, th.mgmt, th.g.mgmt, "mgmt", r.Mgmt),
+		item(0, th.stall, th.g.stall, "stall", r.Stall),
+		item(0, th.other, th.g.other, "other", r.Other),
+		th.p(1, th.dim, "ms/token"))
+}
+
+const axisWidth = 6 // "1234 " and the axis
+
+// scale returns the top of the axis in ns: a round number of milliseconds that
+// holds all but the rare slow token, which is drawn as cut off.
+func (p *timelinePane) scale(n int) int64 {
+	walls := make([]int64, 0, profile.RingTokens)
+	for i := range n {
+		if r, ok := p.s.Latest(i); ok {
+			walls = append(walls, r.Wall)
+		}
+	}
+	if len(walls) == 0 {
+		return 100e6
+	}
+	top := quantile(walls, 0.95)
+	if m := quantile(walls, 0.5); top > 3*m {
+		top = 3 * m
+	}
+	return roundUp(top + top/20)
+}
+
+// quantile returns the q-quantile; it reorders v.
+func quantile(v []int64, q float64) int64 {
+	for i := 1; i < len(v); i++ { // at most 256 values, nearly in order after the first frame
+		for j := i; j > 0 && v[j] < v[j-1]; j-- {
+			v[j], v[j-1] = v[j-1], v[j]
+		}
+	}
+	return v[int(q*float64(len(v)-1)+0.5)]
+}
+
+// roundUp returns the next 1, 2, 3, 4, 5, 6 or 8 times a power of ten.
+func roundUp(ns int64) int64 {
+	v := float64(max(ns, 1))
+	unit := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 1.5, 2, 3, 4, 5, 6, 8, 10} {
+		if v <= m*unit*1.0001 {
+			return int64(m * unit)
+		}
+	}
+	return int64(10 * unit)
+}
+
+// chart draws the columns in h rows, the newest token on the right.
+func (p *timelinePane) chart(h int) []string {
+	th := p.th
+	cols := max(p.w-axisWidth, 1)
+	n := int(min(p.s.Count, profile.RingTokens))
+	shown := min(n, cols)
+	top := p.scale(max(shown, 1))
+	per := float64(top) / float64(h)
+
+	lineRow := -1
+	if r, k := perToken(p.s); k > 0 {
+		lineRow = int(float64(r.Wall-r.Stall) / per)
+	}
+	rows := make([]string, h)
+	var b strings.Builder
+	for row := h - 1; row >= 0; row-- {
+		b.Reset()
+		b.WriteString(p.axis(row, h, top))
+		var run style
+		var cells strings.Builder
+		flush := func() {
+			b.WriteString(run.on(cells.String()))
+			cells.Reset()
+		}
+		put := func(st style, g string) {
+			if st != run {
+				flush()
+				run = st
+			}
+			cells.WriteString(g)
+		}
+		for c := range cols {
+			i := cols - 1 - c // 0 is the newest
+			st, g := style(""), " "
+			if r, ok := p.s.Latest(i); ok && i < shown {
+				st, g = p.cell(r, (float64(row)+0.5)*per)
+				if row == h-1 && float64(r.Wall) > float64(top)*1.02 {
+					st, g = th.stall, th.g.over
+				}
+			}
+			if row == lineRow && c%2 == 0 && n > 0 {
+				st, g = th.bold, th.g.line
+			}
+			put(st, g)
+		}
+		flush()
+		rows[h-1-row] = b.String()
+	}
+	return rows
+}
+
+// cell returns what a token was doing at a height in its column.
+func (p *timelinePane) cell(r *profile.Record, at float64) (style, string) {
+	th := p.th
+	sum := float64(r.Compute)
+	if at < sum {
+		return th.compute, th.g.compute
+	}
+	if sum += float64(r.Mgmt); at < sum {
+		return th.mgmt, th.g.mgmt
+	}
+	if sum += float64(r.Other); at < sum {
+		return th.other, th.g.other
+	}
+	if sum += float64(r.Stall); at < sum {
+		return th.stall, th.g.stall
+	}
+	return "", " "
+}
+
+// axis labels the top, the middle and the bottom row.
+func (p *timelinePane) axis(row, h int, top int64) string {
+	label := ""
+	switch {
+	case row == h-1:
+		label = ms(top)
+		if h > 1 && row == h-1 && len(label) > 4 {
+			label = label[:4]
+		}
+	case row == 0:
+		label = "0"
+	case h >= 5 && row == h/2:
+		label = sig(float64(top) / 1e6 * float64(row) / float64(h))
+	}
+	return p.th.dim.on(fmt.Sprintf("%4s %s", label, p.th.g.v))
+}
+
+// tokens lists the latest tokens in figures, the newest first.
+func (p *timelinePane) tokens(h int) []string {
+	th := p.th
+	head := fmt.Sprintf("%8s %8s %8s %8s %8s %8s %9s %6s %6s %7s", "token", "wall ms", "compute", "mgmt", "stall", "other", "read MiB", "hit %", "evict", "re-read")
+	rows := []string{blanks(p.w), th.pad(th.dim.on(head), p.w)}
+	for i := range h - 2 {
+		r, ok := p.s.Latest(i)
+		if !ok {
+			break
+		}
+		hit := maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), percent)
+		rows = append(rows, th.pad(fmt.Sprintf("%8s %8s %8s %8s %8s %8s %9s %6s %6d %7d",
+			fmt.Sprintf("%d.%d", r.Run, r.Step), ms(r.Wall), ms(r.Compute), ms(r.Mgmt), ms(r.Stall), ms(r.Other),
+			inMiB(float64(r.ExpertBytes)), hit, r.Evictions, r.Rereads), p.w))
+	}
+	return rows
+}

@@ -1,0 +1,287 @@
+package tui
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+
+	"bmoe/engine"
+	"bmoe/profile"
+)
+
+// plainChat is the line by line chat: it only ever writes at the end, so that
+// a screen reader can follow, and moves no cursor.
+type plainChat struct {
+	o    Options
+	th   *theme
+	eng  Engine
+	out  *bufio.Writer
+	runs runList
+}
+
+// runPlain chats without a screen until the input ends or /quit.
+func runPlain(ctx context.Context, o Options) error {
+	term := detect(o.Environ)
+	th := &theme{g: asciiGlyphs, asciiText: term.notUTF8}
+	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, baseline: -1}}
+	p.say("loading " + cleanLine(o.Name))
+	if err := p.out.Flush(); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	eng, err := o.Open(p.progress())
+	if err != nil {
+		return err
+	}
+	p.eng = eng
+	err = p.chat(ctx)
+	if cerr := eng.Close(); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("closing: %w", cerr))
+	}
+	return err
+}
+
+// progress reports each stage of loading once.
+func (p *plainChat) progress() func(string, float64) {
+	var mu sync.Mutex
+	last := ""
+	return func(stage string, _ float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if stage != last && stage != "" {
+			last = stage
+			p.say("loading: " + cleanLine(stage))
+			p.out.Flush() // a write that fails shows at the prompt
+		}
+	}
+}
+
+func (p *plainChat) say(s string) { p.out.WriteString(p.th.shown(s) + "\n") }
+
+// chat is the loop: a line in, an answer out.
+func (p *plainChat) chat(ctx context.Context) error {
+	var s profile.Snapshot
+	p.eng.Snapshot(&s)
+	p.say(fmt.Sprintf("%s, %s, %s. /help lists the commands; a line ending in a backslash goes on.",
+		cleanLine(s.Model.Name), cleanLine(s.Model.Arch), size(s.Model.FileBytes)))
+	if s.Simulated {
+		p.say("SIMULATED host: figures are not measurements of this machine.")
+	}
+	for _, w := range p.eng.Warnings() {
+		p.say("warning: " + cleanLine(w))
+	}
+	lines := readLines(p.o.Input)
+	for {
+		p.out.WriteString("you: ")
+		if err := p.out.Flush(); err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		text, err := p.message(ctx, lines)
+		switch {
+		case err == io.EOF:
+			p.say("")
+			return p.flush()
+		case err != nil:
+			return err
+		}
+		msg, cmd, arg := parsePrompt(text)
+		switch {
+		case cmd == "quit":
+			return p.flush()
+		case cmd != "":
+			p.command(ctx, cmd, arg)
+		case msg != "":
+			p.answer(ctx, false, func(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
+				return p.eng.Generate(ctx, engine.Request{Text: msg, MaxTokens: p.o.MaxTokens, OnDelta: onDelta})
+			})
+		}
+		if ctx.Err() != nil {
+			return ErrInterrupted
+		}
+	}
+}
+
+func (p *plainChat) flush() error {
+	if err := p.out.Flush(); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}
+
+type inputLine struct {
+	text string
+	err  error
+}
+
+// readLines reads lines beside the loop, so that a signal can end the wait.
+func readLines(r io.Reader) <-chan inputLine {
+	ch := make(chan inputLine)
+	go func() {
+		in := bufio.NewReader(r)
+		for {
+			s, err := in.ReadString('\n')
+			if s != "" {
+				ch <- inputLine{text: strings.TrimRight(s, "\r\n")}
+			}
+			if err != nil {
+				ch <- inputLine{err: err}
+				return
+			}
+		}
+	}()
+	return ch
+}
+
+// message joins lines that end in a backslash.
+func (p *plainChat) message(ctx context.Context, lines <-chan inputLine) (string, error) {
+	var parts []string
+	for {
+		select {
+		case <-ctx.Done():
+			return "", ErrInterrupted
+		case l := <-lines:
+			if l.err == io.EOF {
+				return "", io.EOF
+			}
+			if l.err != nil {
+				return "", fmt.Errorf("reading the prompt: %w", l.err)
+			}
+			if s, more := strings.CutSuffix(l.text, "\\"); more {
+				parts = append(parts, s)
+				continue
+			}
+			return strings.Join(append(parts, l.text), "\n"), nil
+		}
+	}
+}
+
+// answer runs the engine and writes as the text comes. Ctrl+C stops the
+// answer, not the program.
+func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Context, func(engine.Delta)) (*engine.Run, error)) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	var c, rc cleaner
+	var b strings.Builder
+	reasoning, column := false, false
+	p.out.WriteString("bmoe: ")
+	run, err := f(ctx, func(d engine.Delta) {
+		b.Reset()
+		if d.Reasoning != "" {
+			if !reasoning {
+				b.WriteString("(thinking) ")
+				reasoning = true
+			}
+			rc.write(&b, d.Reasoning)
+		}
+		if d.Text != "" {
+			if reasoning && !column {
+				b.WriteString("\n(answer) ")
+			}
+			column = true
+			c.write(&b, d.Text)
+		}
+		p.out.WriteString(p.th.shown(b.String()))
+		p.out.Flush() // a write that fails shows at the next prompt
+	})
+	p.say("")
+	if run != nil {
+		p.runs.add(run)
+		p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.summary(run)))
+		if again {
+			if v := p.runs.verdict(len(p.runs.runs) - 1); v != "" {
+				p.say("[" + v + "]")
+			}
+		}
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		p.say("[stopped]")
+	case err != nil:
+		p.say("[failed: " + cleanLine(err.Error()) + "]")
+	}
+}
+
+// command obeys a command.
+func (p *plainChat) command(ctx context.Context, cmd, arg string) {
+	cfg := p.eng.Config()
+	var c engine.Change
+	bad := false
+	switch cmd {
+	case "release":
+		on, ok := parseOnOff(arg, !cfg.ReleaseMmap)
+		c.ReleaseMmap, bad = &on, !ok
+	case "overlap":
+		on, ok := parseOnOff(arg, !cfg.Overlap)
+		c.Overlap, bad = &on, !ok
+	case "lanes":
+		n, err := strconv.Atoi(arg)
+		c.Lanes, bad = &n, err != nil || n < 1 || n > maxLanes
+	case "cache":
+		n, err := strconv.Atoi(arg)
+		c.CacheMiB, bad = &n, err != nil || n < 1
+	case "again":
+		if len(p.runs.runs) == 0 {
+			p.say("nothing to repeat yet")
+			return
+		}
+		p.answer(ctx, true, p.eng.Again)
+		return
+	case "new":
+		p.eng.NewChat()
+		p.say("new chat")
+		return
+	case "runs":
+		p.listRuns()
+		return
+	case "help":
+		for i := range keyTable {
+			if r := &keyTable[i]; r.cmd != "" && r.cmd != "/thoughts" && r.cmd != "/freeze" && r.cmd != "/stop" {
+				p.say(r.cmd + ": " + r.help)
+			}
+		}
+		p.say("Ctrl+C stops an answer.")
+		return
+	default:
+		p.say("unknown command /" + cmd + "; /help lists them")
+		return
+	}
+	if bad {
+		p.say("usage: " + usage(cmd))
+		return
+	}
+	for _, o := range p.eng.Reconfigure(c) {
+		text := o.Knob + " " + cleanLine(o.Value) + ": " + string(o.Verdict)
+		if o.Reason != "" {
+			text += ", " + cleanLine(o.Reason)
+		}
+		p.say(text)
+	}
+}
+
+// usage returns a command's line from the table of keys.
+func usage(cmd string) string {
+	for i := range keyTable {
+		if name, _, _ := strings.Cut(keyTable[i].cmd, " "); name == "/"+cmd {
+			return keyTable[i].cmd
+		}
+	}
+	return "/" + cmd
+}
+
+func (p *plainChat) listRuns() {
+	if len(p.runs.runs) == 0 {
+		p.say("no run yet")
+	}
+	for i, r := range p.runs.runs {
+		p.say(fmt.Sprintf("run %d: %s", r.N, p.runs.summary(r)))
+		if v := p.runs.verdict(i); v != "" {
+			p.say("  " + v)
+		}
+	}
+}

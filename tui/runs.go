@@ -1,0 +1,323 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"bmoe/engine"
+	"bmoe/profile"
+)
+
+// runList is every run of the session, each held against a baseline.
+type runList struct {
+	th       *theme
+	runs     []*engine.Run
+	w, h     int
+	at       int // picked
+	top      int // first shown
+	baseline int // chosen; -1: each run's is the first it can be compared with
+}
+
+func (l *runList) add(r *engine.Run) {
+	if l.at == len(l.runs)-1 {
+		l.at++ // the newest stays picked
+	}
+	l.runs = append(l.runs, r)
+	l.at = min(l.at, len(l.runs)-1)
+}
+
+func (l *runList) setSize(w, h int) { l.w, l.h = w, h }
+
+func (l *runList) move(n int) {
+	l.at = min(max(l.at+n, 0), max(len(l.runs)-1, 0))
+}
+
+// choose makes the picked run the baseline, or lets it be chosen again.
+func (l *runList) choose() {
+	if l.baseline == l.at || len(l.runs) == 0 {
+		l.baseline = -1
+		return
+	}
+	l.baseline = l.at
+}
+
+// against returns the run that run i is held against, -1 if none.
+func (l *runList) against(i int) int {
+	if l.baseline >= 0 {
+		if l.baseline == i {
+			return -1
+		}
+		return l.baseline
+	}
+	for j := range i {
+		if engine.Compare(l.runs[j], l.runs[i]).Comparable {
+			return j
+		}
+	}
+	return -1
+}
+
+// related returns an earlier run of the same prompt that run i cannot be
+// compared with, and why; -1 if there is none.
+func (l *runList) related(i int) (int, string) {
+	for j := i - 1; j >= 0; j-- {
+		if l.runs[j].StartKey == l.runs[i].StartKey {
+			return j, engine.Compare(l.runs[j], l.runs[i]).Reason
+		}
+	}
+	return -1, ""
+}
+
+// summary is the line under an answer.
+func (l *runList) summary(r *engine.Run) string {
+	t := &r.Result.PerToken
+	s := fmt.Sprintf("%s, %s tok/s, %s s/token: compute %s, mgmt %s, stall %s, other %s; hit %s %%, read %s MiB/token",
+		plural(int64(r.Result.NGen), "token"), maybe(r.Result.DecodeTPS, sig), maybe(t.Wall, fixed(3)),
+		maybe(t.Compute, fixed(3)), maybe(t.Mgmt, fixed(3)), maybe(t.Stall, fixed(3)), maybe(t.Other, fixed(3)),
+		maybe(r.Result.Cache.HitPct, percent), maybe(r.Result.ReadMiBPerToken, fixed(1)))
+	switch r.Result.StopReason {
+	case "length":
+		s += "; ended at the token limit"
+	case "context":
+		s += "; ended because the context is full"
+	}
+	if f := flags(r); f != "" {
+		s += "; " + f
+	}
+	return s
+}
+
+// flags are the words that qualify a run's figures.
+func flags(r *engine.Run) string {
+	out := make([]string, 0, len(r.Result.Flags))
+	for _, f := range r.Result.Flags {
+		out = append(out, strings.ToUpper(cleanLine(f)))
+	}
+	return strings.Join(out, " ")
+}
+
+// verdict says in one line how run i compares; empty if there is nothing to
+// compare it with.
+func (l *runList) verdict(i int) string {
+	j := l.against(i)
+	if j < 0 {
+		if k, why := l.related(i); k >= 0 {
+			return fmt.Sprintf("run %d is not compared with run %d: %s", l.runs[i].N, l.runs[k].N, why)
+		}
+		return ""
+	}
+	a, b := l.runs[j], l.runs[i]
+	c := engine.Compare(a, b)
+	if !c.Comparable {
+		return fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, c.Reason)
+	}
+	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s s/token from %s, %s; text %s",
+		b.N, a.N, differs(c), maybe(b.Result.DecodeTPS, sig), maybe(a.Result.DecodeTPS, sig), maybe(c.SpeedPct, signed),
+		maybe(b.Result.PerToken.Stall, fixed(3)), maybe(a.Result.PerToken.Stall, fixed(3)), maybe(c.StallPct, signed), sameText(c))
+}
+
+func differs(c engine.Comparison) string {
+	if len(c.Differs) == 0 {
+		return "same settings"
+	}
+	return strings.Join(c.Differs, ", ")
+}
+
+func sameText(c engine.Comparison) string {
+	if c.Identical {
+		return "identical"
+	}
+	return "DIFFERS"
+}
+
+// runColumn is a column of the table.
+type runColumn struct {
+	name string
+	w    int
+	rank int // the highest goes first when the screen is narrow
+	get  func(*engine.Run) string
+}
+
+var runColumns = []runColumn{
+	{"tok/s", 6, 0, func(r *engine.Run) string { return maybe(r.Result.DecodeTPS, sig) }},
+	{"change", 7, 0, nil},
+	{"compute", 7, 3, func(r *engine.Run) string { return maybe(r.Result.PerToken.Compute, fixed(3)) }},
+	{"mgmt", 6, 4, func(r *engine.Run) string { return maybe(r.Result.PerToken.Mgmt, fixed(3)) }},
+	{"stall", 6, 0, func(r *engine.Run) string { return maybe(r.Result.PerToken.Stall, fixed(3)) }},
+	{"other", 6, 5, func(r *engine.Run) string { return maybe(r.Result.PerToken.Other, fixed(3)) }},
+	{"p50 ms", 6, 2, func(r *engine.Run) string { return maybe(r.Result.IO.P50, sig) }},
+	{"MiB/tok", 7, 2, func(r *engine.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1)) }},
+	{"hit %", 5, 1, func(r *engine.Run) string { return maybe(r.Result.Cache.HitPct, percent) }},
+	{"evict", 7, 5, func(r *engine.Run) string {
+		if !r.Result.Cache.Evictions.OK {
+			return notMeasured
+		}
+		return fmt.Sprint(r.Result.Cache.Evictions.Value)
+	}},
+}
+
+const (
+	textColumn = 10
+	diffColumn = 22 // least
+)
+
+func (l *runList) title(simulated bool) string {
+	t := l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in s/token")
+	if simulated {
+		t += "  " + l.th.alert.on("SIMULATED")
+	}
+	return t
+}
+
+// columns drops what a narrow screen has no room for.
+func (l *runList) columns(w int) []runColumn {
+	cols := slices.Clone(runColumns)
+	for {
+		total := 4 + diffColumn + 2 + textColumn
+		worst := -1
+		for i, c := range cols {
+			total += c.w + 1
+			if c.rank > 0 && (worst < 0 || c.rank >= cols[worst].rank) {
+				worst = i
+			}
+		}
+		if total <= w || worst < 0 {
+			return cols
+		}
+		cols = slices.Delete(cols, worst, worst+1)
+	}
+}
+
+const detailRows = 7
+
+// page is how many runs are shown at once.
+func (l *runList) page() int { return max(l.h-2-1-detailRows, 1) }
+
+func (l *runList) render(w, h int) []string {
+	th := l.th
+	if len(l.runs) == 0 {
+		return []string{th.pad("no run yet: ask something, then press ^G to repeat it with other settings", w)}
+	}
+	cols := l.columns(w)
+	diffW := w - 4 - 2 - textColumn
+	for _, c := range cols {
+		diffW -= c.w + 1
+	}
+	var head strings.Builder
+	head.WriteString("run " + th.pad("settings that differ", diffW))
+	for _, c := range cols {
+		head.WriteString(" " + th.padLeft(c.name, c.w))
+	}
+	head.WriteString("  " + th.pad("text", textColumn))
+	rows := []string{th.dim.on(head.String())}
+
+	page := max(h-1-detailRows, 1)
+	l.top = min(max(l.top, l.at-page+1), l.at)
+	for i := l.top; i < min(l.top+page, len(l.runs)); i++ {
+		rows = append(rows, l.row(i, cols, diffW))
+	}
+	for len(rows) < h-detailRows {
+		rows = append(rows, blanks(w))
+	}
+	return append(rows, l.detail(w)...)
+}
+
+// row is one run in the table.
+func (l *runList) row(i int, cols []runColumn, diffW int) string {
+	th, r := l.th, l.runs[i]
+	what, text, change := l.relation(i)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%3d %s", r.N, th.pad(th.shown(what), diffW))
+	for _, c := range cols {
+		v := change
+		if c.get != nil {
+			v = c.get(r)
+		}
+		b.WriteString(" " + th.padLeft(v, c.w))
+	}
+	b.WriteString("  " + th.pad(text, textColumn))
+	s := b.String()
+	switch {
+	case i == l.at:
+		return th.selected.on(s)
+	case text == "DIFFERS":
+		return th.read.on(s)
+	}
+	return s
+}
+
+// relation says how a run stands to its baseline.
+func (l *runList) relation(i int) (what, text, change string) {
+	j := l.against(i)
+	if j < 0 {
+		if l.baseline == i {
+			return "baseline (chosen)", "-", "-"
+		}
+		if k, _ := l.related(i); k >= 0 {
+			return fmt.Sprintf("not comparable with %d", l.runs[k].N), "-", "-"
+		}
+		return "baseline", "-", "-"
+	}
+	c := engine.Compare(l.runs[j], l.runs[i])
+	if !c.Comparable {
+		return c.Reason, "-", "-"
+	}
+	what = differs(c)
+	if l.baseline < 0 && j > 0 {
+		what = fmt.Sprintf("to %d: %s", l.runs[j].N, what)
+	}
+	return what, sameText(c), maybe(c.SpeedPct, signed)
+}
+
+// detail tells all about the picked run.
+func (l *runList) detail(w int) []string {
+	th, r := l.th, l.runs[l.at]
+	rows := []string{th.dim.on(repeat(th.g.h, w))}
+	add := func(st style, s string) {
+		for _, line := range appendWrapped(nil, s, 0, w, th.method) {
+			rows = append(rows, th.pad(st.on(s[line.start:line.end]), w))
+		}
+	}
+	head := fmt.Sprintf("run %d  %s  %s", r.N, r.When.Format("15:04"), th.shown(cleanLine(r.Prompt)))
+	rows = append(rows, th.pad(th.bold.on(th.cut(head, w)), w))
+	add("", l.summary(r))
+	if j := l.against(l.at); j >= 0 {
+		add("", l.deltas(l.runs[j], r))
+	} else if v := l.verdict(l.at); v != "" {
+		add("", v)
+	} else {
+		add(th.dim, "other runs of the same prompt are compared with this one; ^G makes one")
+	}
+	for len(rows) < detailRows {
+		rows = append(rows, blanks(w))
+	}
+	return rows[:detailRows]
+}
+
+// deltas lists every figure's change.
+func (l *runList) deltas(a, b *engine.Run) string {
+	c := engine.Compare(a, b)
+	if !c.Comparable {
+		return fmt.Sprintf("not compared with run %d: %s", a.N, c.Reason)
+	}
+	change := func(x, y profile.Maybe[float64]) string {
+		if !x.OK || !y.OK || x.Value == 0 {
+			if x.OK && y.OK && y.Value == 0 {
+				return "0 %"
+			}
+			return notMeasured
+		}
+		return signed((y.Value/x.Value - 1) * 100)
+	}
+	count := func(v profile.Maybe[int64]) profile.Maybe[float64] {
+		return profile.Maybe[float64]{Value: float64(v.Value), OK: v.OK}
+	}
+	ra, rb := &a.Result, &b.Result
+	return fmt.Sprintf("against run %d (%s), text %s: tok/s %s, wall %s, compute %s, mgmt %s, stall %s, other %s, read p50 %s, MiB/token %s, hits %s, evictions %s, re-reads %s",
+		a.N, differs(c), sameText(c),
+		change(ra.DecodeTPS, rb.DecodeTPS), change(ra.PerToken.Wall, rb.PerToken.Wall), change(ra.PerToken.Compute, rb.PerToken.Compute),
+		change(ra.PerToken.Mgmt, rb.PerToken.Mgmt), change(ra.PerToken.Stall, rb.PerToken.Stall), change(ra.PerToken.Other, rb.PerToken.Other),
+		change(ra.IO.P50, rb.IO.P50), change(ra.ReadMiBPerToken, rb.ReadMiBPerToken), change(count(ra.Cache.Hits), count(rb.Cache.Hits)),
+		change(count(ra.Cache.Evictions), count(rb.Cache.Evictions)), change(count(ra.Cache.Rereads), count(rb.Cache.Rereads)))
+}

@@ -1,0 +1,113 @@
+// Package tui is the screen: a chat on the left, and beside it live panes that
+// show where every token's time goes.
+//
+// It is one Bubble Tea program with one root model. The panes are plain
+// structs that are told what to draw. The engine never calls the screen: a
+// ticker samples its snapshot, and text arrives through the callback of a
+// generation, in a buffer that the ticker empties.
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"bmoe/engine"
+	"bmoe/profile"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
+)
+
+// Engine is what the screen needs of a session. Generate, Again, NewChat and
+// Reconfigure are never called at the same time; Snapshot is called at any
+// time, from any goroutine.
+type Engine interface {
+	// Generate answers a message. A run comes back with an error too when
+	// there is something to show for it.
+	Generate(ctx context.Context, r engine.Request) (*engine.Run, error)
+	// Again repeats the last prompt from the same start with an empty cache.
+	Again(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error)
+	// NewChat forgets the conversation.
+	NewChat()
+	// Reconfigure changes settings and says what became of each wish.
+	Reconfigure(c engine.Change) []engine.Outcome
+	// Config is the configuration in force, automatic values resolved.
+	Config() engine.Config
+	// Snapshot copies out all that a screen may know.
+	Snapshot(dst *profile.Snapshot)
+	// Warnings are what opening had to say, a line each.
+	Warnings() []string
+	Close() error
+}
+
+// Options is what the screen is started with.
+type Options struct {
+	// Open opens the engine. It runs beside the screen, which shows at once,
+	// and reports how far it is: a stage in a word or two, and the fraction
+	// done of it between 0 and 1, negative when unknown.
+	Open func(progress func(stage string, frac float64)) (Engine, error)
+	// Name is shown for the model until it is open.
+	Name string
+	// MaxTokens bounds an answer; 0 leaves it to the model and the context.
+	MaxTokens int
+
+	Plain   bool // line by line, for screen readers and terminals that cannot move the cursor
+	ASCII   bool // no other characters for frames and bars
+	NoMouse bool
+
+	Input   io.Reader // standard input if nil
+	Output  io.Writer // standard output if nil
+	Environ []string  // the process's if nil
+}
+
+// ErrInterrupted is returned when a signal ended the program.
+var ErrInterrupted = errors.New("interrupted")
+
+// stopPatience is how long a generation may take to notice that the program
+// ends. One token of a model much bigger than RAM can take seconds.
+const stopPatience = 30 * time.Second
+
+// Run shows the screen until the user quits, and closes the engine. The
+// terminal is as it was before on every return. An error of Open comes back
+// as it is.
+func Run(ctx context.Context, o Options) error {
+	if o.Input == nil {
+		o.Input = os.Stdin
+	}
+	if o.Output == nil {
+		o.Output = os.Stdout
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	term := detect(o.Environ)
+	if o.Plain || term.dumb {
+		return runPlain(ctx, o)
+	}
+	m := newModel(o, term)
+	opts := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(o.Environ), tea.WithFPS(30),
+	}
+	if term.noColor {
+		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
+	}
+	_, err := tea.NewProgram(m, opts...).Run()
+	return errors.Join(programError(ctx, err), m.shutDown())
+}
+
+// programError turns what ended the program into what the user should read.
+func programError(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tea.ErrInterrupted), ctx.Err() != nil:
+		return ErrInterrupted
+	case errors.Is(err, tea.ErrProgramPanic):
+		return errors.New("the screen failed; the trace above says where")
+	}
+	return fmt.Errorf("terminal: %w", err)
+}

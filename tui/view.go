@@ -1,0 +1,427 @@
+package tui
+
+import (
+	"fmt"
+	"strings"
+
+	"bmoe/profile"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// Below these the screen only says that it needs more room, and from
+// wideFrom on chat and panes stand side by side.
+const (
+	minWidth, minHeight = 60, 16
+	wideFrom            = 110
+)
+
+func (m *Model) tooSmall() bool { return m.w < minWidth || m.h < minHeight }
+
+// geometry is how the screen is cut up.
+type geometry struct {
+	body        int // rows between the header and the status line
+	left, right int // columns of the chat and of the panes; 0: not shown
+	footer      int // rows
+}
+
+func (m *Model) geometry() geometry {
+	g := geometry{footer: len(m.footer())}
+	g.body = m.h - 2 - g.footer
+	switch {
+	case m.w >= wideFrom:
+		g.right = min(max(m.w*45/100, 54), 90)
+		g.left = m.w - g.right - 1
+	case m.focus == onPrompt:
+		g.left = m.w
+	default:
+		g.right = m.w
+	}
+	return g
+}
+
+// layout gives everything its size.
+func (m *Model) layout() {
+	m.column = nil
+	if m.tooSmall() {
+		return
+	}
+	g := m.geometry()
+	if m.screen == paneScreen {
+		p := m.panes[m.picked]
+		p.SetSize(m.w-4, g.body-2)
+		if t, ok := p.(*timelinePane); ok {
+			t.table = true
+		}
+		return
+	}
+	if g.left > 0 {
+		m.prompt.MaxHeight = min(max(g.body/3, 1), 8)
+		m.prompt.SetWidth(g.left - 4)
+		m.chat.setSize(g.left-4, max(g.body-3-m.prompt.Height(), 1))
+	}
+	if g.right > 0 {
+		w := g.right - 4
+		for _, p := range m.panes {
+			p.SetSize(w, 0)
+		}
+		m.panes[0].(*timelinePane).table = false
+		m.rows = stack(m.panes, m.picked, g.body)
+		for i, p := range m.panes {
+			p.SetSize(w, m.rows[i])
+		}
+	}
+	m.runs.setSize(m.w, g.body)
+}
+
+// View draws the screen.
+func (m *Model) View() tea.View {
+	v := tea.NewView(m.frame())
+	v.AltScreen = true
+	if !m.o.NoMouse {
+		v.MouseMode = tea.MouseModeCellMotion
+	}
+	if m.screen == mainScreen && m.focus == onPrompt && !m.tooSmall() && m.w > 0 {
+		if c := m.prompt.Cursor(); c != nil {
+			c.X += 2
+			c.Y += 1 + 1 + m.chat.h + 1
+			v.Cursor = c
+		}
+	}
+	return v
+}
+
+// frame is the text of the screen.
+func (m *Model) frame() string {
+	if m.w <= 0 || m.h <= 0 {
+		return ""
+	}
+	if m.tooSmall() {
+		return m.small()
+	}
+	g := m.geometry()
+	rows := make([]string, 0, m.h)
+	rows = append(rows, m.header())
+	switch m.screen {
+	case helpScreen:
+		rows = append(rows, m.boxed(m.w, g.body, "help", m.help(m.w-4, g.body-2))...)
+	case runsScreen:
+		rows = append(rows, m.boxed(m.w, g.body, m.runs.title(m.live.Simulated), m.runs.render(m.w-4, g.body-2))...)
+	case paneScreen:
+		p := m.panes[m.picked]
+		rows = append(rows, m.boxed(m.w, g.body, m.paneTitle(p, m.w-6), p.Render())...)
+	default:
+		rows = append(rows, m.mainBody(g)...)
+	}
+	rows = append(rows, m.statusLine())
+	rows = append(rows, m.footer()...)
+	return strings.Join(rows, "\n")
+}
+
+func (m *Model) mainBody(g geometry) []string {
+	var left, right []string
+	if g.left > 0 {
+		left = m.chatBox(g)
+	}
+	if g.right > 0 {
+		if m.column == nil {
+			m.column = m.paneColumn(g.right)
+		}
+		right = m.column
+	}
+	rows := make([]string, g.body)
+	for i := range rows {
+		switch {
+		case left == nil:
+			rows[i] = right[i]
+		case right == nil:
+			rows[i] = left[i]
+		default:
+			rows[i] = left[i] + " " + right[i]
+		}
+	}
+	return rows
+}
+
+// boxed frames rows that fill a whole box.
+func (m *Model) boxed(w, h int, title string, rows []string) []string {
+	th := m.th
+	side := th.focused.on(th.g.v)
+	out := make([]string, 0, h)
+	out = append(out, th.frameTop(th.g.tl, th.g.tr, title, w, true))
+	for i := range h - 2 {
+		line := blanks(w - 4)
+		if i < len(rows) {
+			line = rows[i]
+		}
+		out = append(out, side+" "+line+" "+side)
+	}
+	return append(out, th.frameBottom(w, true))
+}
+
+// chatBox is the transcript over the prompt.
+func (m *Model) chatBox(g geometry) []string {
+	th := m.th
+	focused := m.focus == onPrompt
+	st := th.frame
+	if focused {
+		st = th.focused
+	}
+	side := st.on(th.g.v)
+	out := make([]string, 0, g.body)
+	out = append(out, th.frameTop(th.g.tl, th.g.tr, th.title.on("chat"), g.left, focused))
+	for _, l := range m.chat.render() {
+		out = append(out, side+" "+l+" "+side)
+	}
+	out = append(out, m.divider(g.left, st))
+	for _, l := range strings.Split(m.prompt.View(), "\n") {
+		out = append(out, side+" "+th.pad(l, g.left-4)+" "+side)
+	}
+	for len(out) < g.body-1 {
+		out = append(out, side+blanks(g.left-2)+side)
+	}
+	return append(out[:g.body-1], th.frameBottom(g.left, focused))
+}
+
+// divider separates transcript and prompt; it tells how much is below what is
+// shown.
+func (m *Model) divider(w int, st style) string {
+	th := m.th
+	if n := m.chat.below(); n > 0 {
+		hint := fmt.Sprintf("%s %s below: ^End jumps there", th.g.down, plural(int64(n), "line"))
+		return st.on(th.g.teeL+th.g.h) + " " + th.read.on(hint) + " " + st.on(repeat(th.g.h, w-5-th.width(hint))+th.g.teeR)
+	}
+	return st.on(th.g.teeL + repeat(th.g.h, w-2) + th.g.teeR)
+}
+
+func (m *Model) paneTitle(p pane, w int) string {
+	th := m.th
+	badges, n := th.fit(w/2, 1, m.badges()...)
+	if n == 0 {
+		return p.Title(w)
+	}
+	return badges + "  " + p.Title(w-n-2)
+}
+
+// paneColumn draws the panes on top of each other, their frames touching.
+func (m *Model) paneColumn(w int) []string {
+	th := m.th
+	var out []string
+	for i, p := range m.panes {
+		focused := m.focus == onPanes && i == m.picked
+		l, r := th.g.teeL, th.g.teeR
+		if i == 0 {
+			l, r = th.g.tl, th.g.tr
+		}
+		st := th.frame
+		if focused {
+			st = th.focused
+		}
+		side := st.on(th.g.v)
+		out = append(out, th.frameTop(l, r, m.paneTitle(p, w-6), w, focused))
+		for _, line := range p.Render() {
+			out = append(out, side+" "+line+" "+side)
+		}
+	}
+	last := m.focus == onPanes && m.picked == len(m.panes)-1
+	return append(out, th.frameBottom(w, last))
+}
+
+// badges warn about what all figures on the screen are to be taken with.
+func (m *Model) badges() []part {
+	th := m.th
+	var ps []part
+	if m.live.Simulated {
+		ps = append(ps, th.p(0, th.alert, "SIMULATED"))
+	}
+	if m.live.Lossy {
+		ps = append(ps, th.p(0, th.read, "LOSSY"))
+	}
+	if m.frozen != nil {
+		ps = append(ps, th.p(0, th.accent, "FROZEN"))
+	}
+	return ps
+}
+
+// header says what is open and what it is doing.
+func (m *Model) header() string {
+	th, s := m.th, m.live
+	right := m.badges()
+	if m.state == loading {
+		right = append(right, th.p(0, th.accent, m.loadingText()))
+	} else {
+		right = append(right,
+			th.kv(3, "ctx", fmt.Sprintf("%d/%d", s.CtxUsed, s.Ctx)),
+			th.p(0, th.bold, m.phaseText()),
+			th.p(0, th.bold, maybe(s.DecodeTPS, sig)+" tok/s"),
+			th.p(2, "", seconds(s.Elapsed)))
+	}
+	r, rw := th.fit(m.w-7, 3, right...)
+	name := cleanLine(s.Model.Name)
+	if name == "" {
+		name = cleanLine(m.o.Name)
+	}
+	left := []part{th.p(0, th.accent, "bmoe"), th.p(1, th.bold, th.shown(name))}
+	if s.Model.Arch != "" {
+		left = append(left, th.p(4, "", cleanLine(s.Model.Arch)))
+	}
+	if q := cleanLine(s.Model.Quant); q != "" && !strings.Contains(name, q) {
+		left = append(left, th.p(5, "", q))
+	}
+	if s.Model.FileBytes > 0 {
+		left = append(left, th.p(3, "", size(s.Model.FileBytes)+" on "+maybeSize(s.Model.HostMemory)+" RAM"))
+	}
+	l, lw := th.fit(m.w-rw-2, 2, left...)
+	return l + blanks(m.w-lw-rw) + r
+}
+
+func (m *Model) loadingText() string {
+	stage, frac := m.load.get()
+	if stage == "" {
+		return "loading"
+	}
+	if frac < 0 {
+		return "loading: " + cleanLine(stage)
+	}
+	return fmt.Sprintf("loading: %s %.0f %%", cleanLine(stage), 100*min(frac, 1))
+}
+
+func (m *Model) phaseText() string {
+	s := m.live
+	if m.state == applying {
+		return "changing settings"
+	}
+	switch s.Phase {
+	case profile.Prefill:
+		return fmt.Sprintf("prefill %d/%d", s.PromptDone, s.Prompt)
+	case profile.Decode:
+		if s.Steps > 0 {
+			return fmt.Sprintf("decoding %d/%d", s.Step, s.Steps)
+		}
+		return fmt.Sprintf("decoding %d", s.Step)
+	}
+	return s.Phase.String()
+}
+
+// statusLine is the line above the footer: what just happened, or what to do.
+func (m *Model) statusLine() string {
+	th := m.th
+	if m.status != "" && m.now().Before(m.statusUntil) {
+		return th.row(m.w, 2, th.p(0, m.statusStyle, " "+th.shown(m.status)))
+	}
+	hint := "Enter sends   Alt+Enter new line   PgUp/PgDn scroll   Tab panes"
+	switch {
+	case m.screen == helpScreen:
+		hint = "Esc closes this page"
+	case m.screen == runsScreen:
+		hint = "Up/Down picks a run   Enter makes it the baseline   Esc closes"
+	case m.screen == paneScreen:
+		hint = "e or Esc closes   1-5 another pane   Space freezes"
+	case m.focus == onPanes:
+		hint = "the panes have the keys: 1-5 picks, e expands, Space freezes, Tab goes back to the prompt"
+	case m.state == loading:
+		hint = "type already; Enter sends when the model is ready   Ctrl+C quits"
+	}
+	return th.row(m.w, 2, th.p(0, th.dim, " "+hint))
+}
+
+// footer lists the keys with the state of what they change, in one or two
+// rows.
+func (m *Model) footer() []string {
+	th := m.th
+	onTwins := m.focus == onPanes || m.screen != mainScreen
+	var items []part
+	for i := range keyTable {
+		r := &keyTable[i]
+		if r.label == "" {
+			continue
+		}
+		keys := caps(r.any, "/")
+		if onTwins && len(r.panes) > 0 {
+			keys = caps(r.panes, " ")
+			if r.label == "pane" {
+				keys = "1-5"
+			}
+		}
+		if len(r.panes) > 0 && len(r.any) == 0 && !onTwins {
+			continue
+		}
+		switch r.label {
+		case "cache":
+			if onTwins {
+				keys = "- +"
+			}
+		case "panes":
+			keys = "Tab"
+		case "expand":
+			keys = "e"
+		}
+		it := part{th.bold.on(keys) + " " + r.label, th.width(keys) + 1 + len(r.label), r.rank}
+		if r.knob != knobNone {
+			v := m.knobValue(r.knob)
+			it.s += " " + th.accent.on(v)
+			it.w += 1 + len(v)
+			if note, st := m.knobNote(r.knob); note != "" {
+				it.s += " " + st.on(note)
+				it.w += 1 + len(note)
+			}
+		}
+		items = append(items, it)
+	}
+	return m.inRows(items)
+}
+
+// inRows lays the items out in one row if they fit, else in two, dropping the
+// least important when even that is too short.
+func (m *Model) inRows(items []part) []string {
+	th := m.th
+	total := -2
+	for _, it := range items {
+		total += it.w + 2
+	}
+	if total <= m.w {
+		return []string{th.row(m.w, 2, items...)}
+	}
+	for {
+		split, w := len(items), -2
+		for i, it := range items {
+			if w+it.w+2 > m.w {
+				split = i
+				break
+			}
+			w += it.w + 2
+		}
+		rest := -2
+		for _, it := range items[split:] {
+			rest += it.w + 2
+		}
+		worst := -1
+		for i, it := range items {
+			if it.rank > 0 && (worst < 0 || it.rank >= items[worst].rank) {
+				worst = i
+			}
+		}
+		if rest <= m.w || worst < 0 {
+			return []string{th.row(m.w, 2, items[:split]...), th.row(m.w, 2, items[split:]...)}
+		}
+		items = append(items[:worst:worst], items[worst+1:]...)
+	}
+}
+
+// small asks for a bigger terminal.
+func (m *Model) small() string {
+	th := m.th
+	lines := []string{
+		"bmoe needs 60 x 16 characters.",
+		fmt.Sprintf("This terminal has %d x %d.", m.w, m.h),
+		"Make it bigger, or use --plain.",
+		"Ctrl+C twice quits.",
+	}
+	if len(lines) > m.h {
+		lines = lines[:m.h]
+	}
+	for i, l := range lines {
+		lines[i] = th.pad(l, m.w)
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,90 @@
+package tui
+
+import "github.com/charmbracelet/x/ansi"
+
+// textLine is one line of wrapped text: text[start:end] of its source.
+type textLine struct{ start, end int }
+
+// wrapped keeps the lines of a text that grows at its end. Wrapping is greedy,
+// so all lines but the last are final: growing costs the last line, not the
+// text.
+type wrapped struct {
+	width int
+	lines []textLine
+	done  int // length of the source that has been wrapped
+}
+
+// update wraps what has been added to the source, or everything if the width
+// changed.
+func (w *wrapped) update(src string, width int, m ansi.Method) {
+	width = max(width, 1)
+	if width != w.width || len(src) < w.done {
+		*w = wrapped{width: width, lines: w.lines[:0]}
+	}
+	if len(src) == w.done && len(w.lines) > 0 {
+		return
+	}
+	from := 0
+	if n := len(w.lines); n > 0 {
+		from = w.lines[n-1].start
+		w.lines = w.lines[:n-1]
+	}
+	w.lines = appendWrapped(w.lines, src, from, width, m)
+	w.done = len(src)
+}
+
+// appendWrapped wraps src[from:] into lines of at most width columns. It
+// breaks at spaces, which are dropped at a break, and inside words that are
+// longer than a line. Spaces at the start of a paragraph are kept: they are
+// indentation.
+func appendWrapped(lines []textLine, src string, from, width int, m ansi.Method) []textLine {
+	start, col := from, 0
+	breakEnd, breakNext, breakCol := -1, -1, 0 // the last place to break at: end of the line, start of the next
+	indent := true                             // nothing but spaces so far on this line
+	i := from
+	for i < len(src) {
+		if src[i] == '\n' {
+			lines = append(lines, textLine{start, i})
+			i++
+			start, col, breakEnd, indent = i, 0, -1, true
+			continue
+		}
+		n, cw := cluster(src[i:], m)
+		if src[i] == ' ' && !indent {
+			if breakEnd < 0 || breakNext != i { // the first of a run of spaces ends the line
+				breakEnd = i
+			}
+			breakNext, breakCol = i+1, col+1
+			i++
+			col++
+			continue
+		}
+		if col+cw > width && i > start {
+			if breakEnd >= 0 {
+				lines = append(lines, textLine{start, breakEnd})
+				start = breakNext
+				col -= breakCol
+			} else {
+				lines = append(lines, textLine{start, i})
+				start, col = i, 0
+			}
+			breakEnd = -1
+			if col+cw > width && i > start { // the word alone is longer than a line
+				continue
+			}
+		}
+		indent = indent && src[i] == ' '
+		i += n
+		col += cw
+	}
+	return append(lines, textLine{start, len(src)})
+}
+
+// cluster returns the bytes and the columns of the first character.
+func cluster(s string, m ansi.Method) (n, w int) {
+	if s[0] < 0x80 && (len(s) == 1 || s[1] < 0x80) {
+		return 1, 1
+	}
+	c, w := ansi.FirstGraphemeCluster(s, m)
+	return len(c), w
+}
