@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -16,98 +14,6 @@ import (
 	"bmoe/flashio"
 	"bmoe/flashio/flashtest"
 )
-
-// TestReadsEveryWindow reads ranges at any byte, to the very end of files of
-// awkward sizes, and compares every byte.
-func TestReadsEveryWindow(t *testing.T) {
-	for _, size := range []int64{1, 511, 4096, 65536 + 17, 1<<20 + 4097} {
-		for _, noDirect := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%d bytes, noDirect %v", size, noDirect), func(t *testing.T) {
-				s := openFiles(t, flashio.FileOptions{}, writeFile(t, size))
-				rd := openLanes(t, s, flashio.LaneOptions{Lanes: 3, NoDirect: noDirect})
-				rng := rand.New(rand.NewPCG(1, uint64(size)))
-				type wanted struct{ off, n int64 }
-				ranges := []wanted{{0, size}, {size - 1, 1}, {0, 1}, {size, 0}}
-				for range 40 {
-					off := rng.Int64N(size)
-					ranges = append(ranges, wanted{off, 1 + rng.Int64N(size-off)})
-				}
-				var rs []*flashio.Request
-				var ws []flashio.Window
-				for _, w := range ranges {
-					win, err := s.Window(0, w.off, w.n)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if win.Length == 0 {
-						win.Length = s.Align()
-					}
-					a := newArena(t, win.Length)
-					rs = append(rs, &flashio.Request{Offset: win.Offset, Buf: a.Bytes()[:win.Length], Need: win.Need})
-					ws = append(ws, win)
-				}
-				if err := read(rd, rs...); err != nil {
-					t.Fatal(err)
-				}
-				for i, r := range rs {
-					got := r.Buf[ws[i].Skip:ws[i].Need]
-					want := make([]byte, len(got))
-					pattern(want, ranges[i].off)
-					if !bytes.Equal(got, want) || int64(len(got)) != ranges[i].n {
-						t.Fatalf("range %+v: wrong bytes", ranges[i])
-					}
-					if r.Started < r.Queued || r.Ended < r.Started || r.Lane < 0 || r.Lane > 2 {
-						t.Fatalf("stamps of %+v", r)
-					}
-				}
-			})
-		}
-	}
-}
-
-func TestShardsAreReadByIndex(t *testing.T) {
-	a, b := writeFile(t, 8192), writeFile(t, 8192)
-	if err := os.WriteFile(b, bytes.Repeat([]byte{7}, 8192), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	s := openFiles(t, flashio.FileOptions{}, a, b)
-	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 2})
-	buf := newArena(t, s.Align()).Bytes()
-	if err := read(rd, &flashio.Request{File: 1, Buf: buf, Need: 10}); err != nil {
-		t.Fatal(err)
-	}
-	if buf[0] != 7 || buf[9] != 7 {
-		t.Fatal("file 1 was not the second file")
-	}
-	err := read(rd, &flashio.Request{File: 2, Buf: buf})
-	if err == nil || !strings.Contains(err.Error(), "file 2 of a set of 2") {
-		t.Fatalf("a file that is not in the set: %v", err)
-	}
-}
-
-func TestMisalignedIsRefused(t *testing.T) {
-	s := openFiles(t, flashio.FileOptions{}, writeFile(t, 1<<20))
-	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 1, NoDirect: true})
-	al := s.Align()
-	buf := newArena(t, 4*al).Bytes()
-	for name, r := range map[string]*flashio.Request{
-		"offset":    {Offset: 512 + 1, Buf: buf[:al]},
-		"half page": {Offset: int64(al / 2), Buf: buf[:al]},
-		"length":    {Buf: buf[:al+1]},
-		"empty":     {Buf: nil},
-		"memory":    {Buf: buf[1 : 1+al]},
-		"negative":  {Offset: -int64(al), Buf: buf[:al]},
-		"need":      {Buf: buf[:al], Need: al + 1},
-	} {
-		err := read(rd, r)
-		if !errors.Is(err, flashio.ErrMisaligned) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if r.Started != 0 {
-			t.Errorf("%s: a read was made", name)
-		}
-	}
-}
 
 // TestFaults injects what drives do and checks the error, or that there is none.
 func TestFaults(t *testing.T) {
@@ -306,32 +212,6 @@ func TestEveryLaneHasItsOwnHandle(t *testing.T) {
 	}
 }
 
-func TestReopenFailsAndRecovers(t *testing.T) {
-	path := writeFile(t, 100_000)
-	s := openFiles(t, flashio.FileOptions{}, path)
-	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 2})
-	buf := newArena(t, s.Align()).Bytes()
-	away := path + ".away"
-	if err := os.Rename(path, away); err != nil {
-		t.Skip("this system keeps an open file from being renamed:", err)
-	}
-	if err := rd.Reopen(); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("reopening a file that is gone: %v", err)
-	}
-	if err := read(rd, &flashio.Request{Buf: buf, Need: 1}); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("reading it: %v", err)
-	}
-	if err := os.Rename(away, path); err != nil {
-		t.Fatal(err)
-	}
-	if err := rd.Reopen(); err != nil {
-		t.Fatal(err)
-	}
-	if err := read(rd, &flashio.Request{Buf: buf, Need: 1}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestCloseCompletesEverything(t *testing.T) {
 	disk := flashtest.NewDisk(nil)
 	s := openFiles(t, flashio.FileOptions{Opener: disk}, writeFile(t, 1<<20))
@@ -379,57 +259,5 @@ func TestCloseCompletesEverything(t *testing.T) {
 	}
 	if err := rd.Reopen(); !errors.Is(err, flashio.ErrClosed) {
 		t.Fatalf("Reopen after Close: %v", err)
-	}
-}
-
-func TestLaneCountIsChecked(t *testing.T) {
-	s := openFiles(t, flashio.FileOptions{}, writeFile(t, 4096))
-	for _, n := range []int{-1, 0, 10000} {
-		if _, err := flashio.OpenLanes(s, flashio.LaneOptions{Lanes: n}); err == nil || !strings.Contains(err.Error(), fmt.Sprint(n)) {
-			t.Errorf("%d lanes: %v", n, err)
-		}
-	}
-}
-
-// TestReadsDoNotAllocate counts allocations of the whole process, at its real
-// GOMAXPROCS, over many reads in batches.
-func TestReadsDoNotAllocate(t *testing.T) {
-	s := openFiles(t, flashio.FileOptions{}, writeFile(t, 4<<20))
-	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 4})
-	checkNoAllocations(t, s, rd)
-}
-
-func checkNoAllocations(t *testing.T, s *flashio.Files, rd flashio.Reader) {
-	t.Helper()
-	const batch, rounds = 16, 50
-	al := s.Align()
-	mem := newArena(t, batch*al).Bytes()
-	var g flashio.Group
-	rs := make([]*flashio.Request, batch)
-	for i := range rs {
-		rs[i] = &flashio.Request{Offset: int64(i * al), Buf: mem[i*al : (i+1)*al], Need: al, Spec: i%2 == 1, Done: &g}
-	}
-	var st flashio.Stats
-	run := func(n int) {
-		for range n {
-			g.Add(batch)
-			rd.Submit(rs...)
-			rd.Stats(&st)
-			if err := g.Wait(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	run(rounds) // fills the runtime's caches of waiters
-	best := uint64(1 << 62)
-	for range 5 { // other tests' leftovers may allocate meanwhile
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		run(rounds)
-		runtime.ReadMemStats(&after)
-		best = min(best, after.Mallocs-before.Mallocs)
-	}
-	if best > batch*rounds/100 {
-		t.Fatalf("%d allocations in %d reads", best, batch*rounds)
 	}
 }

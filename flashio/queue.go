@@ -50,6 +50,10 @@ type queue struct {
 	closed   bool
 	held     bool // lanes begin nothing: the handles are being changed
 	waiting  int  // lanes asleep in take
+	// idle is set by an engine that sleeps outside of take and could begin more
+	// reads; wake gets it up.
+	idle bool
+	wake func()
 }
 
 func (q *queue) init() { q.work.L = &q.mu }
@@ -69,7 +73,16 @@ func (q *queue) add(rs []*Request) {
 	for range min(len(rs), q.waiting) {
 		q.work.Signal()
 	}
+	q.wakeLocked()
 	q.mu.Unlock()
+}
+
+// wakeLocked gets an engine up that sleeps outside of take.
+func (q *queue) wakeLocked() {
+	if q.idle {
+		q.idle = false
+		q.wake()
+	}
 }
 
 func (q *queue) pushLocked(r *Request, now int64) {
@@ -116,6 +129,25 @@ func (q *queue) take() *Request {
 	}
 }
 
+// takeUpTo moves what is due next into dst, as far as it has room, and counts it
+// as in flight. It does not wait: room left over means that the engine will
+// sleep, and is woken by the next request. closed says that nothing will come.
+func (q *queue) takeUpTo(dst []*Request) (n int, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n < len(dst) && !q.held && !q.closed {
+		r := q.popLocked()
+		if r == nil {
+			break
+		}
+		dst[n] = r
+		n++
+	}
+	q.inFlight += n
+	q.idle = n < len(dst) && !q.closed
+	return n, q.closed
+}
+
 // finished counts n requests as no longer in flight. It comes before ReadDone,
 // so that a caller who has seen its last request complete finds the reader idle.
 func (q *queue) finished(n int) {
@@ -155,6 +187,7 @@ func (q *queue) close() bool {
 	}
 	q.closed = true
 	q.work.Broadcast()
+	q.wakeLocked()
 	return true
 }
 
@@ -205,6 +238,7 @@ func (q *queue) release() {
 	q.mu.Lock()
 	q.held = false
 	q.work.Broadcast()
+	q.wakeLocked()
 	q.mu.Unlock()
 }
 

@@ -69,16 +69,3 @@ func (s *LaneStats) add(o *LaneStats) {
 	s.WaitNs += o.WaitNs
 	s.Latency.Merge(&o.Latency)
 }
-
-// fill copies the counters of n lanes and adds them up.
-func (s *Stats) fill(n int, lane func(int) *laneCounters) {
-	if cap(s.Lanes) < n {
-		s.Lanes = make([]LaneStats, n)
-	}
-	s.Lanes = s.Lanes[:n]
-	s.Total = LaneStats{}
-	for i := range s.Lanes {
-		lane(i).copyTo(&s.Lanes[i])
-		s.Total.add(&s.Lanes[i])
-	}
-}

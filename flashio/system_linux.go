@@ -126,3 +126,6 @@ func deviceSectors(major, minor uint32) (logical, physical int) {
 	}
 	return read("logical_block_size"), read("physical_block_size")
 }
+
+// Descriptor returns the file descriptor, for io_uring.
+func (h *fdHandle) Descriptor() int { return h.fd }

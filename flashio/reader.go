@@ -1,0 +1,141 @@
+package flashio
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// MaxLanes is the largest number of reads a reader keeps in flight.
+const MaxLanes = 256
+
+// Open opens a reader with the engine of that name, "lanes" or "uring". Where
+// io_uring is not available it opens lanes instead and says why in fallback.
+func Open(set *Files, engine string, o LaneOptions) (rd Reader, fallback string, err error) {
+	switch engine {
+	case "lanes":
+		rd, err = OpenLanes(set, o)
+		return rd, "", err
+	case "uring":
+		rd, err = OpenURing(set, o)
+		if errors.Is(err, ErrNotAvailable) {
+			fallback = err.Error()
+			rd, err = OpenLanes(set, o)
+		}
+		return rd, fallback, err
+	}
+	return nil, "", fmt.Errorf("no read engine %q: there are lanes and uring", engine)
+}
+
+// core is what the two read engines share: the queue, the counters and the open
+// handles.
+type core struct {
+	set      *Files
+	engine   string
+	noDirect bool
+	queue    queue
+	lane     []laneCounters
+
+	state   sync.Mutex // guards what follows; the engine reads handles without it
+	mode    Mode
+	handles [][]Handle // [lane][file]; replaced only while nothing is in flight
+	broken  error      // why there are no handles
+}
+
+// openCore checks the number of lanes and opens every file handles times.
+func openCore(set *Files, engine string, lanes, handles int, noDirect bool) (*core, error) {
+	if lanes < 1 || lanes > MaxLanes {
+		return nil, fmt.Errorf("open %s: %d reads in flight asked for, 1 to %d are possible", engine, lanes, MaxLanes)
+	}
+	c := &core{set: set, engine: engine, noDirect: noDirect, lane: make([]laneCounters, lanes)}
+	c.queue.init()
+	var err error
+	if c.handles, c.mode, err = openSet(set, handles, noDirect); err != nil {
+		return nil, fmt.Errorf("open %s: %w", engine, err)
+	}
+	return c, nil
+}
+
+// check refuses what cannot be read and returns nil for what can.
+func (c *core) check(r *Request) error {
+	if r.File < 0 || r.File >= len(c.set.files) {
+		return fmt.Errorf("read file %d of a set of %d", r.File, len(c.set.files))
+	}
+	err := checkAligned(r, c.set.align)
+	if err == nil {
+		err = c.broken
+	}
+	if err != nil {
+		return c.readError(r, err)
+	}
+	return nil
+}
+
+func (c *core) readError(r *Request, err error) error {
+	return &ReadError{Path: c.set.files[r.File].Path, Offset: r.Offset, Length: len(r.Buf), Got: r.N, Err: err}
+}
+
+func (c *core) Submit(rs ...*Request) { c.queue.add(rs) }
+
+func (c *core) Promote(r *Request) bool { return c.queue.promote(r) }
+
+func (c *core) Cancel(r *Request) bool { return c.queue.cancel(r) }
+
+func (c *core) Lanes() int { return len(c.lane) }
+
+func (c *core) Engine() string { return c.engine }
+
+func (c *core) Mode() Mode {
+	c.state.Lock()
+	defer c.state.Unlock()
+	return c.mode
+}
+
+func (c *core) Stats(dst *Stats) {
+	dst.Engine, dst.Mode = c.engine, c.Mode()
+	dst.QueuedDemand, dst.QueuedSpec, dst.InFlight = c.queue.depth()
+	if cap(dst.Lanes) < len(c.lane) {
+		dst.Lanes = make([]LaneStats, len(c.lane))
+	}
+	dst.Lanes = dst.Lanes[:len(c.lane)]
+	dst.Total = LaneStats{}
+	for i := range c.lane {
+		c.lane[i].copyTo(&dst.Lanes[i])
+		dst.Total.add(&dst.Lanes[i])
+	}
+}
+
+func (c *core) Reopen() error {
+	if err := c.queue.hold(); err != nil {
+		return fmt.Errorf("reopen %s: %w", c.engine, err)
+	}
+	defer c.queue.release()
+	c.state.Lock()
+	defer c.state.Unlock()
+	cerr := closeSet(c.handles)
+	handles, mode, err := openSet(c.set, len(c.handles), c.noDirect)
+	if err == nil {
+		c.mode = mode
+	} else {
+		handles = make([][]Handle, len(c.handles)) // none, and as many for another try
+	}
+	c.handles, c.broken = handles, err
+	if err := errors.Join(err, cerr); err != nil {
+		return fmt.Errorf("reopen %s: %w", c.engine, err)
+	}
+	return nil
+}
+
+// closeHandles ends the reader after its engine has stopped: nothing is in
+// flight any more.
+func (c *core) closeHandles() error {
+	c.queue.drain()
+	c.state.Lock()
+	defer c.state.Unlock()
+	err := closeSet(c.handles)
+	c.handles, c.broken = nil, ErrClosed
+	if err != nil {
+		return fmt.Errorf("close %s: %w", c.engine, err)
+	}
+	return nil
+}

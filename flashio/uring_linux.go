@@ -1,0 +1,218 @@
+package flashio
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"bmoe/internal/clock"
+)
+
+// uring is the Reader that keeps N reads in flight from one goroutine. The ring
+// belongs to that goroutine alone; Submit only queues, and gets it up through an
+// eventfd that the ring itself reads.
+type uring struct {
+	*core
+	ring   *ring
+	waker  int           // eventfd
+	ended  chan struct{} // closed when run has returned
+	slots  []uringSlot
+	free   []int      // slots without a request
+	next   []*Request // scratch of begin
+	wakeUp [8]byte    // where the eventfd's counter is read to
+}
+
+// uringSlot is a place in flight.
+type uringSlot struct {
+	r    *Request
+	have int // bytes of r.Buf that are filled
+	from int // where in r.Buf the read in flight begins
+}
+
+// wakeTag is the user data of the read that wakes the ring; those of requests
+// are their slots.
+const wakeTag = 1 << 32
+
+// descriptor is a handle that the kernel can read by itself.
+type descriptor interface{ Descriptor() int }
+
+// OpenURing opens every file of the set once and keeps up to o.Lanes reads in
+// flight through Linux's io_uring. Where the kernel refuses (too old, switched
+// off, forbidden in a container), or where the set does not lie on real files,
+// the error wraps ErrNotAvailable and says why; OpenLanes works everywhere.
+func OpenURing(set *Files, o LaneOptions) (Reader, error) {
+	c, err := openCore(set, "uring", o.Lanes, 1, o.NoDirect)
+	if err != nil {
+		return nil, err
+	}
+	u := &uring{
+		core:  c,
+		ended: make(chan struct{}),
+		slots: make([]uringSlot, o.Lanes),
+		next:  make([]*Request, o.Lanes),
+	}
+	for i := range u.slots {
+		u.free = append(u.free, i)
+	}
+	u.queue.wake = u.wake
+	if err := u.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open uring: %w", err), closeSet(c.handles))
+	}
+	return u, nil
+}
+
+func (u *uring) start() error {
+	for _, h := range u.handles[0] {
+		if _, ok := h.(descriptor); !ok {
+			return fmt.Errorf("the kernel cannot read through a %T: %w", h, ErrNotAvailable)
+		}
+	}
+	var err error
+	if u.waker, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
+		return os.NewSyscallError("eventfd", err)
+	}
+	ready := make(chan error)
+	go u.run(ready)
+	if err := <-ready; err != nil {
+		return errors.Join(err, os.NewSyscallError("close", unix.Close(u.waker)))
+	}
+	return nil
+}
+
+// run owns the ring. It begins what is queued, sleeps in the kernel until a read
+// or a wake-up completes, and hands completed requests back.
+func (u *uring) run(ready chan<- error) {
+	defer close(u.ended)
+	runtime.LockOSThread() // the kernel ties the ring to the thread that made it
+	defer runtime.UnlockOSThread()
+	var err error
+	if u.ring, err = newRing(len(u.slots) + 1); err != nil {
+		ready <- err
+		return
+	}
+	ready <- nil
+	u.armWaker()
+	for {
+		closed := u.begin()
+		if closed && len(u.free) == len(u.slots) {
+			break
+		}
+		if err := u.ring.enter(); err != nil {
+			// Nothing that a request holds leads here; the kernel and this
+			// code disagree about the ring, and memory is being written to.
+			panic(fmt.Sprintf("flashio: %v", err))
+		}
+		for c, ok := u.ring.reap(); ok; c, ok = u.ring.reap() {
+			if c.userData == wakeTag {
+				u.armWaker()
+			} else {
+				u.complete(int(c.userData), c.result)
+			}
+		}
+	}
+	if err := u.ring.close(); err != nil {
+		panic(fmt.Sprintf("flashio: %v", err))
+	}
+}
+
+// begin fills the free slots from the queue, until either is exhausted: only
+// then does the queue know whether to wake the ring for more.
+func (u *uring) begin() (closed bool) {
+	for len(u.free) > 0 {
+		n, closed := u.queue.takeUpTo(u.next[:len(u.free)])
+		if n == 0 {
+			return closed
+		}
+		for _, r := range u.next[:n] {
+			if r.Err = u.check(r); r.Err != nil {
+				u.queue.finished(1)
+				r.Done.ReadDone(r)
+				continue
+			}
+			slot := u.free[len(u.free)-1]
+			u.free = u.free[:len(u.free)-1]
+			r.Lane = slot
+			r.Started = clock.Now()
+			u.slots[slot] = uringSlot{r: r}
+			u.submit(slot)
+		}
+		clear(u.next[:n])
+	}
+	return false
+}
+
+// submit asks for what a slot still misses, from its last aligned byte on, as
+// readWindow does.
+func (u *uring) submit(slot int) {
+	s := &u.slots[slot]
+	s.from = s.have &^ int(u.set.align-1)
+	fd := u.handles[0][s.r.File].(descriptor).Descriptor()
+	u.ring.read(fd, s.r.Buf[s.from:], s.r.Offset+int64(s.from), uint64(slot))
+}
+
+// complete takes the result of a slot's read: a number of bytes, or a negative
+// error number.
+func (u *uring) complete(slot int, result int32) {
+	s := &u.slots[slot]
+	r := s.r
+	var err error
+	switch {
+	case result == -int32(unix.EINTR) || result == -int32(unix.EAGAIN):
+		u.submit(slot)
+		return
+	case result < 0:
+		err = os.NewSyscallError("io_uring read", syscall.Errno(-result))
+	case s.from+int(result) > s.have:
+		s.have = s.from + int(result)
+		if s.have < r.Need {
+			u.submit(slot)
+			return
+		}
+	case s.have < r.Need:
+		err = io.ErrUnexpectedEOF
+	}
+	r.Ended = clock.Now()
+	r.N = s.have
+	if err != nil {
+		r.Err = u.readError(r, err)
+	}
+	*s = uringSlot{}
+	u.free = append(u.free, slot)
+	u.lane[slot].count(r)
+	u.queue.finished(1)
+	r.Done.ReadDone(r)
+}
+
+// armWaker puts a read of the eventfd into the ring: it completes when wake is
+// called.
+func (u *uring) armWaker() { u.ring.read(u.waker, u.wakeUp[:], 0, wakeTag) }
+
+// wakeUpCall is the number 1 as an eventfd takes it.
+var wakeUpCall = binary.NativeEndian.AppendUint64(nil, 1)
+
+// wake is called with the queue locked, and not after Close.
+func (u *uring) wake() {
+	for {
+		_, err := unix.Write(u.waker, wakeUpCall)
+		if err == nil {
+			return
+		}
+		if err != unix.EINTR {
+			panic(fmt.Sprintf("flashio: write to an eventfd: %v", err))
+		}
+	}
+}
+
+func (u *uring) Close() error {
+	if !u.queue.close() {
+		return nil
+	}
+	<-u.ended
+	return errors.Join(u.closeHandles(), os.NewSyscallError("close", unix.Close(u.waker)))
+}
