@@ -51,28 +51,33 @@ func (c *cursor) where() string {
 	return fmt.Sprintf("the %s (%s)", c.section, c.item)
 }
 
+// fault returns an error at the current position.
+func (c *cursor) fault(kind, format string, args ...any) error {
+	return &FormatError{Path: c.path, Offset: c.at(), Msg: fmt.Sprintf("%s in %s at byte %d: %s", kind, c.where(), c.at(), fmt.Sprintf(format, args...))}
+}
+
 // bad returns an error about content at the current position.
 func (c *cursor) bad(format string, args ...any) error {
-	return &FormatError{Path: c.path, Offset: c.at(), Msg: "bad data in " + c.where() + ": " + fmt.Sprintf(format, args...)}
+	return c.fault("bad data", format, args...)
 }
 
 // short returns the error for something that needs more bytes than are left.
-func (c *cursor) short(what string, need string) error {
-	msg := fmt.Sprintf("truncated or damaged in %s: %s needs %s bytes, but %d of the file's %d are left; get the file again",
-		c.where(), what, need, c.left(), c.size)
+func (c *cursor) short(what, need string) error {
 	if c.size > c.limit {
-		msg = fmt.Sprintf("damaged in %s: %s needs %s bytes, which takes the header over %d bytes; get the file again",
-			c.where(), what, need, int64(maxHeader))
+		return c.fault("damaged", "%s needs %s bytes, which takes the header over %d bytes; get the file again", what, need, int64(maxHeader))
 	}
-	return &FormatError{Path: c.path, Offset: c.at(), Msg: msg}
+	return c.fault("truncated or damaged", "%s needs %s bytes, but %d of the file's %d are left; get the file again", what, need, c.left(), c.size)
 }
 
 // room checks that n things of at least each bytes can be left.
 func (c *cursor) room(what string, n uint64, each int64) error {
-	if n > uint64(c.left()/each) {
-		return c.short(fmt.Sprintf("%s of %d", what, n), fmt.Sprintf("at least %d x %d", n, each))
+	switch {
+	case n <= uint64(c.left()/each):
+		return nil
+	case each == 1:
+		return c.short(what, fmt.Sprint(n))
 	}
-	return nil
+	return c.short(fmt.Sprintf("%s of %d", what, n), fmt.Sprintf("at least %d x %d", n, each))
 }
 
 // bytes returns the next n bytes, which are valid until the next call.

@@ -10,16 +10,11 @@ import (
 type FormatError struct {
 	Path   string // the file
 	Offset int64  // the byte at which the trouble was found, or -1 if it is with the file as a whole
-	Msg    string // what is wrong there
+	Msg    string // what is wrong, and where
 }
 
 // Error returns the message in one line.
-func (e *FormatError) Error() string {
-	if e.Offset < 0 {
-		return fmt.Sprintf("%s: %s", e.Path, e.Msg)
-	}
-	return fmt.Sprintf("%s: at byte %d: %s", e.Path, e.Offset, e.Msg)
-}
+func (e *FormatError) Error() string { return e.Path + ": " + e.Msg }
 
 // fileError returns a FormatError about a file as a whole.
 func fileError(path, format string, args ...any) error {
