@@ -1,0 +1,335 @@
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bmoe/engine/gguf"
+	"bmoe/engine/tokenizer"
+)
+
+// shared returns a path in the shared folder, and skips the test if it is not
+// there.
+func shared(t *testing.T, name string) string {
+	t.Helper()
+	dir := os.Getenv("BMOE_SHARED")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared")
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("needs the shared folder: %v", err)
+	}
+	return path
+}
+
+func read(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func mustParse(t *testing.T, source string) *Template {
+	t.Helper()
+	tmpl, err := ParseTemplate(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl.Now = func() time.Time { return time.Date(2026, 8, 18, 12, 34, 56, 0, time.UTC) }
+	return tmpl
+}
+
+// goldenCase is a case of the conformance set.
+type goldenCase struct {
+	Name     string
+	Context  json.RawMessage
+	Rendered string
+}
+
+func qwen3(t *testing.T) (*Template, []goldenCase) {
+	base := filepath.Join("jinja", "testdata", "Qwen-Qwen3-0.6B")
+	var g struct{ Cases []goldenCase }
+	if err := json.Unmarshal(read(t, base+".json"), &g); err != nil {
+		t.Fatal(err)
+	}
+	return mustParse(t, string(read(t, base+".jinja"))), g.Cases
+}
+
+// A context that comes as JSON, as --conversation gives it.
+func TestReadContext(t *testing.T) {
+	tmpl, cases := qwen3(t)
+	for _, c := range cases {
+		context, err := ReadContext(c.Context)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := tmpl.Render(context)
+		if err != nil || got != c.Rendered {
+			t.Errorf("%s: %v\n got %q\nwant %q", c.Name, err, got, c.Rendered)
+		}
+	}
+	for text, want := range map[string]string{
+		`{"messages":[]`:     "offset",
+		`[]`:                 "not a JSON object",
+		`{"messages":"x"}`:   "messages is missing",
+		`{"messages":[]} {}`: "more behind the value",
+	} {
+		if _, err := ReadContext([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", text, err, want)
+		}
+	}
+}
+
+// The same goldens through messages and options.
+func TestRenderMessages(t *testing.T) {
+	tmpl, cases := qwen3(t)
+	n := 0
+	for _, c := range cases {
+		var in struct {
+			Messages []struct {
+				Role, Content string
+				ToolCalls     any `json:"tool_calls"`
+			}
+			Gen   bool   `json:"add_generation_prompt"`
+			Think *bool  `json:"enable_thinking"`
+			BOS   string `json:"bos_token"`
+			EOS   string `json:"eos_token"`
+			Tools any
+		}
+		if err := json.Unmarshal(c.Context, &in); err != nil {
+			t.Fatal(err)
+		}
+		if in.Tools != nil {
+			continue
+		}
+		n++
+		var messages []Message
+		for _, m := range in.Messages {
+			messages = append(messages, Message{Role: m.Role, Content: m.Content})
+		}
+		got, err := tmpl.RenderMessages(messages, Options{AddGenerationPrompt: in.Gen, EnableThinking: in.Think, BOS: in.BOS, EOS: in.EOS})
+		if err != nil || got != c.Rendered {
+			t.Errorf("%s: %v\n got %q\nwant %q", c.Name, err, got, c.Rendered)
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d cases", n)
+	}
+	if !tmpl.Thinks() || mustParse(t, chatML).Thinks() {
+		t.Error("Thinks is wrong")
+	}
+}
+
+// The template decides what becomes of earlier thoughts: Qwen3 forgets those
+// before the last question.
+func TestReasoningInHistory(t *testing.T) {
+	tmpl, _ := qwen3(t)
+	answer := Message{Role: Assistant, Content: "Four.", Reasoning: "two and two"}
+	got, err := tmpl.RenderMessages([]Message{{Role: User, Content: "2+2?"}, answer, {Role: User, Content: "3+3?"}}, Options{})
+	if err != nil || strings.Contains(got, "two and two") || !strings.Contains(got, "assistant\nFour.<|im_end|>") {
+		t.Errorf("%v: %q", err, got)
+	}
+	got, err = tmpl.RenderMessages([]Message{{Role: User, Content: "2+2?"}, answer}, Options{})
+	if err != nil || !strings.Contains(got, "<think>\ntwo and two\n</think>\n\nFour.<|im_end|>") {
+		t.Errorf("%v: %q", err, got)
+	}
+	got, err = mustParse(t, "{% for m in messages %}{{ m.thinking }}{% endfor %}").RenderMessages([]Message{answer}, Options{})
+	if err != nil || got != "two and two" {
+		t.Errorf("%v: %q", err, got)
+	}
+}
+
+func TestTemplateFor(t *testing.T) {
+	tokens := func(have ...string) func(string) bool { return func(s string) bool { return slices.Contains(have, s) } }
+	tmpl, err := TemplateFor("", tokens("<|im_start|>", "<|im_end|>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := tmpl.RenderMessages([]Message{{Role: System, Content: "Be kind."}, {Role: User, Content: " hi\n"}}, Options{AddGenerationPrompt: true})
+	want := "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n hi\n<|im_end|>\n<|im_start|>assistant\n"
+	if err != nil || got != want {
+		t.Errorf("%v: %q", err, got)
+	}
+	if _, err := TemplateFor("", tokens("<s>")); !errors.Is(err, ErrNoTemplate) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := TemplateFor("{% if %}", tokens()); err == nil || !strings.Contains(err.Error(), "chat template: template line 1") {
+		t.Errorf("error %v", err)
+	}
+	_, err = mustParse(t, "\n{{ raise_exception('roles must alternate') }}").Render(emptyContext())
+	if err == nil || err.Error() != "chat template: template line 2 refuses: roles must alternate" {
+		t.Errorf("error %v", err)
+	}
+}
+
+func emptyContext() Values {
+	c, err := ReadContext([]byte(`{"messages":[]}`))
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// The demo model's template and vocabulary give the ids that llama.cpp was given.
+func TestDemoPrompts(t *testing.T) {
+	file, err := gguf.Open(shared(t, "demo/tiny-stories-moe-q8_0.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.New(file.Meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := file.Meta.String("tokenizer.chat_template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tmpl := mustParse(t, source)
+	var greedy struct {
+		Cases []struct {
+			Prompt    string
+			PromptIDs []int32 `json:"prompt_ids"`
+		}
+	}
+	if err := json.Unmarshal(read(t, shared(t, "demo/greedy.json")), &greedy); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range greedy.Cases {
+		text, err := tmpl.RenderMessages([]Message{{Role: User, Content: c.Prompt}}, Options{AddGenerationPrompt: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids := tok.Encode(text, tokenizer.Options{ParseSpecial: true}); !slices.Equal(ids, c.PromptIDs) {
+			t.Errorf("%q: ids %v, want %v", c.Prompt, ids, c.PromptIDs)
+		}
+	}
+	if len(greedy.Cases) != 6 {
+		t.Errorf("%d cases", len(greedy.Cases))
+	}
+}
+
+func dialogue(words ...string) *Conversation {
+	c := &Conversation{}
+	for _, w := range words {
+		role := map[byte]string{'s': System, 'u': User, 'a': Assistant}[w[0]]
+		c.Append(Message{Role: role, Content: w})
+	}
+	return c
+}
+
+func contents(c *Conversation) string {
+	var all []string
+	for _, m := range c.Messages {
+		all = append(all, m.Content)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestTurns(t *testing.T) {
+	c := dialogue("s", "a0", "u1", "a1", "s2", "u2", "a2", "u3")
+	for _, want := range []string{"s u1 a1 s2 u2 a2 u3", "s s2 u2 a2 u3", "s s2 u3"} {
+		if !c.DropOldestTurn() || contents(c) != want {
+			t.Errorf("got %q, want %q", contents(c), want)
+		}
+	}
+	if c.DropOldestTurn() || contents(c) != "s s2 u3" {
+		t.Errorf("the last turn is gone: %q", contents(c))
+	}
+	if dialogue("s").DropOldestTurn() || dialogue().DropOldestTurn() {
+		t.Error("nothing to drop, but dropped")
+	}
+	c = dialogue("s", "u1", "a1", "u2", "a2")
+	copy := c.Clone()
+	asked, ok := c.Rewind()
+	c.Append(Message{Role: User, Content: "other"})
+	if !ok || asked.Content != "u2" || contents(c) != "s u1 a1 other" || contents(copy) != "s u1 a1 u2 a2" {
+		t.Errorf("%q, %q, asked %q", contents(c), contents(copy), asked.Content)
+	}
+	if _, ok := dialogue("s").Rewind(); ok {
+		t.Error("nothing was asked")
+	}
+}
+
+func TestFit(t *testing.T) {
+	encode := func(ms []Message) ([]int32, error) { return make([]int32, 10*len(ms)), nil } // ten tokens each
+	for _, c := range []struct {
+		nCtx, reserve, dropped int
+		want                   string
+	}{{100, 50, 0, "s u1 a1 u2 u3"}, {100, 51, 1, "s u2 u3"}, {40, 11, 2, "s u3"}, {20, 0, 2, "s u3"}} {
+		d := dialogue("s", "u1", "a1", "u2", "u3")
+		ids, dropped, err := d.Fit(c.nCtx, c.reserve, encode)
+		if err != nil || dropped != c.dropped || contents(d) != c.want || len(ids) != 10*len(d.Messages) {
+			t.Errorf("context %d: %q, %d dropped, %d ids, %v", c.nCtx, contents(d), dropped, len(ids), err)
+		}
+	}
+	d := dialogue("s", "u1", "a1", "u2")
+	_, _, err := d.Fit(30, 11, encode)
+	var long *TooLongError
+	if !errors.As(err, &long) || *long != (TooLongError{20, 30, 11}) || contents(d) != "s u1 a1 u2" {
+		t.Errorf("error %v, left %q", err, contents(d))
+	}
+	broken := errors.New("broken")
+	if _, _, err := d.Fit(30, 0, func([]Message) ([]int32, error) { return nil, broken }); err != broken {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCommonPrefix(t *testing.T) {
+	for _, c := range []struct {
+		a, b []int32
+		want int
+	}{{nil, nil, 0}, {[]int32{1, 2, 3}, []int32{1, 2, 4}, 2}, {[]int32{1}, []int32{1, 2}, 1}, {[]int32{1}, []int32{2}, 0}} {
+		if n := CommonPrefix(c.a, c.b); n != c.want {
+			t.Errorf("%v %v: %d", c.a, c.b, n)
+		}
+	}
+}
+
+// Every way to cut the stream gives the same two texts.
+func TestReasoning(t *testing.T) {
+	for _, c := range []struct{ prompt, stream, thought, text string }{
+		{"assistant\n", "<think>\nhm, <b>\n\nso\n</think>\n\nFour.\n", "hm, <b>\n\nso", "Four.\n"},
+		{"assistant\n<think>\n", "hm</think>Four.", "hm", "Four."},
+		{"assistant\n<think>\n", "\n</think>\n\nFour.", "", "Four."},
+		{"assistant\n<think>\n\n</think>\n\n", "Four.", "", "Four."},
+		{"assistant\n", "\n Four. <think>no</think>", "", "\n Four. <think>no</think>"},
+		{"assistant\n", " <think>a</think> <think>b</think> c", "ab", "c"},
+		{"assistant\n", "<think>never ends\n", "never ends", ""},
+		{"assistant\n", "<thin", "", "<thin"},
+		{"assistant\n<think>", "a</thi", "a</thi", ""},
+		{"assistant\n", " \n", "", " \n"},
+		{"[/INST]", "[THINK]x[/THINK]y", "x", "y"},
+		{"", "", "", ""},
+	} {
+		for size := 1; size <= max(len(c.stream), 1); size++ {
+			r := NewReasoning(c.prompt)
+			var thought, text string
+			for rest := c.stream; rest != ""; {
+				n := min(size, len(rest))
+				a, b := r.Push(rest[:n])
+				thought, text, rest = thought+a, text+b, rest[n:]
+			}
+			a, b := r.Flush()
+			thought, text = thought+a, text+b
+			if thought != c.thought || text != c.text {
+				t.Errorf("%q in pieces of %d: thought %q, text %q; want %q, %q", c.stream, size, thought, text, c.thought, c.text)
+			}
+			if want := (Message{Role: Assistant, Content: text, Reasoning: thought}); !reflect.DeepEqual(r.Message(), want) {
+				t.Errorf("message %v, want %v", r.Message(), want)
+			}
+		}
+	}
+	if r := NewReasoning("<think>\n"); !r.Thinking() {
+		t.Error("the prompt opened a thought")
+	}
+}

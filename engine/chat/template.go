@@ -1,0 +1,143 @@
+// Package chat turns a conversation into the text that a model was trained on,
+// by the template that its file carries, and takes the model's answer apart again.
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"bmoe/engine/chat/jinja"
+)
+
+// Values is a template's context: its variables by name, in order. The values are
+// those of package jinja.
+type Values = *jinja.Dict
+
+// Template renders conversations.
+type Template struct {
+	// Now tells the date to templates that write it into the system message.
+	Now func() time.Time
+
+	source string
+	parsed *jinja.Template
+}
+
+// ParseTemplate reads a template, as in the metadata key tokenizer.chat_template.
+func ParseTemplate(source string) (*Template, error) {
+	p, err := jinja.Parse(source)
+	if err != nil {
+		return nil, fmt.Errorf("chat template: %w", err)
+	}
+	return &Template{Now: time.Now, source: source, parsed: p}, nil
+}
+
+// chatML is the format of models that have its tokens but carry no template.
+const chatML = `{%- for message in messages -%}
+{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}
+{{ '<|im_start|>assistant\n' }}
+{%- endif -%}`
+
+// ErrNoTemplate tells that a model can only continue text.
+var ErrNoTemplate = errors.New("the model carries no chat template, and its vocabulary has no <|im_start|> for ChatML: " +
+	"give one by --chat-template-file, or use --raw to let it continue plain text")
+
+// TemplateFor returns a model's template: the one that it carries, or ChatML if
+// source is empty and the vocabulary has ChatML's tokens. hasToken tells whether
+// a text is a token.
+func TemplateFor(source string, hasToken func(text string) bool) (*Template, error) {
+	if source != "" {
+		return ParseTemplate(source)
+	}
+	if !hasToken("<|im_start|>") || !hasToken("<|im_end|>") {
+		return nil, ErrNoTemplate
+	}
+	return ParseTemplate(chatML)
+}
+
+// Thinks reports whether thinking can be switched: the template looks at
+// enable_thinking.
+func (t *Template) Thinks() bool { return strings.Contains(t.source, "enable_thinking") }
+
+// Render executes the template on a whole context.
+func (t *Template) Render(context Values) (string, error) {
+	text, err := t.parsed.Render(context, jinja.Options{Now: t.Now()})
+	if err != nil {
+		return "", fmt.Errorf("chat template: %w", err)
+	}
+	return text, nil
+}
+
+// Options are what a template is told beside the messages.
+type Options struct {
+	AddGenerationPrompt bool  // end with the beginning of the model's answer
+	EnableThinking      *bool // nil leaves it to the template
+	Tools               any   // a *jinja.List of tool definitions, or nil
+	BOS, EOS            string
+}
+
+// RenderMessages executes the template on messages.
+func (t *Template) RenderMessages(messages []Message, o Options) (string, error) {
+	return t.Render(t.context(messages, o))
+}
+
+// context builds the variables that templates look for. A variable that has
+// nothing to say is left out, because templates ask whether it is defined.
+func (t *Template) context(messages []Message, o Options) Values {
+	list := jinja.NewList()
+	for _, m := range messages {
+		list.Items = append(list.Items, t.message(m))
+	}
+	c := jinja.NewDict()
+	c.Set("messages", list)
+	c.Set("add_generation_prompt", o.AddGenerationPrompt)
+	if o.EnableThinking != nil {
+		c.Set("enable_thinking", *o.EnableThinking)
+	}
+	if o.Tools != nil {
+		c.Set("tools", o.Tools)
+	}
+	c.Set("bos_token", o.BOS)
+	c.Set("eos_token", o.EOS)
+	return c
+}
+
+// message is a message as templates know it. Reasoning goes into a field of its
+// own, so that the template decides which of it the model sees again; most drop
+// that of earlier turns.
+func (t *Template) message(m Message) *jinja.Dict {
+	d := jinja.NewDict()
+	d.Set("role", m.Role)
+	d.Set("content", m.Content)
+	if m.Reasoning != "" {
+		field := "reasoning_content"
+		if !strings.Contains(t.source, field) && strings.Contains(t.source, "thinking") {
+			field = "thinking" // gpt-oss
+		}
+		d.Set(field, m.Reasoning)
+	}
+	return d
+}
+
+// ReadContext reads a context from a JSON object, all of whose members are the
+// template's variables: messages, and any of tools, add_generation_prompt,
+// enable_thinking, bos_token, eos_token and whatever else a template knows. The
+// order of members is kept.
+func ReadContext(text []byte) (Values, error) {
+	v, err := jinja.FromJSON(text)
+	if err != nil {
+		return nil, fmt.Errorf("conversation: %w", err)
+	}
+	c, ok := v.(*jinja.Dict)
+	if !ok {
+		return nil, errors.New("conversation: not a JSON object")
+	}
+	messages, _ := c.Get("messages")
+	if _, ok := messages.(*jinja.List); !ok {
+		return nil, errors.New("conversation: the member messages is missing or no array")
+	}
+	return c, nil
+}
