@@ -71,10 +71,11 @@ func (b *bench) measure(ctx context.Context, c *cell) (*measurement, error) {
 
 // rig is what a measurement needs to exist while it reads.
 type rig struct {
-	set     *flashio.Files // the one file that is read
-	mapping *flashio.Mapping
-	link    string // hard link to remove
-	reader  flashio.Reader
+	set      *flashio.Files // the one file that is read
+	mapping  *flashio.Mapping
+	link     string // hard link to remove
+	reader   flashio.Reader
+	fallback string // why another engine reads than was asked for
 }
 
 // setUp makes mapping and lanes in the order that the cell asks for.
@@ -107,7 +108,7 @@ func (b *bench) setUp(c *cell) (*rig, error) {
 		return err
 	}
 	openLanes := func() error {
-		r.reader, err = openReader(r.set, c)
+		r.reader, r.fallback, err = flashio.Open(r.set, c.engine, flashio.LaneOptions{Lanes: c.lanes, NoDirect: c.buffered})
 		return err
 	}
 	steps := []func() error{openLanes}
@@ -132,10 +133,6 @@ func (b *bench) setUp(c *cell) (*rig, error) {
 		}
 	}
 	return r, nil
-}
-
-func openReader(set *flashio.Files, c *cell) (flashio.Reader, error) {
-	return flashio.OpenLanes(set, flashio.LaneOptions{Lanes: c.lanes, NoDirect: c.buffered})
 }
 
 // keepSection unmaps the view and leaves the section.
@@ -176,6 +173,9 @@ const warmUp = 100 * time.Millisecond
 // readFor lets every lane walk for the duration and books what was served in it.
 func (b *bench) readFor(ctx context.Context, c *cell, r *rig, m *measurement) error {
 	m.mode, m.engine = r.reader.Mode(), r.reader.Engine()
+	if r.fallback != "" {
+		m.notes = append(m.notes, fmt.Sprintf("read by %s instead of %s: %s", m.engine, c.engine, r.fallback))
+	}
 	if err := b.setLength(c, r, m); err != nil {
 		return err
 	}

@@ -142,9 +142,6 @@ func (r *row) caveats() []string {
 	if !r.mode.Direct && !r.mode.Simulated && !c.buffered && r.mode.Reason != "" {
 		notes = append(notes, fmt.Sprintf("reads fell back to %s: %s", r.mode, r.mode.Reason))
 	}
-	if c.engine != r.engine {
-		notes = append(notes, fmt.Sprintf("read by %s, %s was asked for", r.engine, c.engine))
-	}
 	share := ""
 	if !math.IsNaN(r.fromDrivePct) {
 		share = fmt.Sprintf(" (the drive served %.0f%% of this row)", r.fromDrivePct)

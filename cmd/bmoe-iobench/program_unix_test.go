@@ -1,0 +1,107 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+func TestInterruptReportsWhatThereIs(t *testing.T) {
+	path := testFile(t, 16<<20)
+	out := filepath.Join(t.TempDir(), "out.csv")
+	cmd := exec.Command(program, "-m", path, "--lanes", "1,2", "--seconds", "0.2", "--repeats", "1000", "--csv", out, "--mmap", "--via-hardlink")
+	stdout, stderr, code := wait(t, cmd, func() {
+		time.Sleep(1200 * time.Millisecond)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+	})
+	if code != 130 || stderr != "" || !strings.Contains(stdout, "incomplete") || !strings.Contains(stdout, "peak ") {
+		t.Errorf("exit %d, stderr %q, stdout %q", code, stderr, stdout)
+	}
+	if text, err := os.ReadFile(out); err != nil || strings.Count(string(text), "\n") < 6 {
+		t.Errorf("%v: the CSV file holds %q", err, text)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v (%v)", entries, err)
+	}
+}
+
+func TestClosedOutputEndsTheRunQuietly(t *testing.T) {
+	path := testFile(t, 16<<20)
+	cmd := exec.Command(program, "-m", path, "--lanes", "1,2,4,8", "--seconds", "0.3")
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(pipe).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	pipe.Close()
+	cmd.Wait() // ends by SIGPIPE, as programs in a pipe do
+	if errs.String() != "" {
+		t.Errorf("stderr %q", errs.String())
+	}
+}
+
+func TestFileWithoutPermission(t *testing.T) {
+	path := testFile(t, 1<<20)
+	cmd := exec.Command(program, "-m", path, "--seconds", "0.1")
+	if os.Getuid() == 0 {
+		// Root may read anything: let somebody else try.
+		for dir := filepath.Dir(path); dir != os.TempDir() && len(dir) > 1; dir = filepath.Dir(dir) {
+			if err := os.Chmod(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	stdout, stderr, code := wait(t, cmd, nil)
+	if code != 1 || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "permission denied") || !strings.Contains(stderr, "model.gguf") {
+		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// TestProgressOnlyForAWatcher runs the program on a terminal and looks for what
+// the other tests, which have none, must not see.
+func TestProgressOnlyForAWatcher(t *testing.T) {
+	path := testFile(t, 4<<20)
+	cmd := exec.Command(program, "-m", path, "--lanes", "1,2", "--seconds", "0.1")
+	terminal, err := pty.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	var seen strings.Builder
+	buf := make([]byte, 4096)
+	for {
+		n, err := terminal.Read(buf)
+		seen.Write(buf[:n])
+		if err != nil {
+			break // the terminal reports EIO at the end
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(seen.String(), "1/2  nothing (the drive), 1 lanes") || !strings.Contains(seen.String(), "left)") {
+		t.Errorf("no progress in %q", seen.String())
+	}
+}
