@@ -156,7 +156,7 @@ func TestSimulatedServiceTime(t *testing.T) {
 		}
 		best = min(best, clock.Since(start)/reads)
 	}
-	if best < 580*time.Microsecond || best > 800*time.Microsecond {
+	if best < 550*time.Microsecond || best > 800*time.Microsecond {
 		t.Errorf("576 KiB took %v, want about 0.6 ms", best)
 	}
 }

@@ -76,7 +76,7 @@ func systemFacts(path string) (Facts, error) {
 		return Facts{}, &os.PathError{Op: "statx", Path: path, Err: err}
 	}
 	switch uint32(st.Mode) & unix.S_IFMT {
-	case unix.S_IFREG, unix.S_IFBLK:
+	case unix.S_IFREG:
 	case unix.S_IFDIR:
 		return Facts{}, fmt.Errorf("open %s: is a directory, not a file", path)
 	default:

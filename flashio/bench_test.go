@@ -1,0 +1,112 @@
+package flashio_test
+
+import (
+	"bufio"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"bmoe/flashio"
+)
+
+// benchFile returns a file to read: BMOE_BENCH_FILE, or a gigabyte written for
+// the purpose, which is deleted again. Blocks must really be on the drive: holes
+// and unwritten extents are not read at all.
+func benchFile(b *testing.B) string {
+	b.Helper()
+	if path := os.Getenv("BMOE_BENCH_FILE"); path != "" {
+		return path
+	}
+	path := filepath.Join(tempDir(b), "bench")
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	block := make([]byte, 1<<20)
+	rng := rand.NewChaCha8([32]byte{1})
+	for range 1024 {
+		rng.Read(block)
+		if _, err := w.Write(block); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	if err := f.Sync(); err != nil {
+		b.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// loop keeps a fixed number of random reads going: each completed request asks
+// for another window at once, on the reader's goroutine.
+type loop struct {
+	rd     flashio.Reader
+	rng    *rand.Rand
+	mu     sync.Mutex
+	left   atomic.Int64
+	blocks int64
+	group  flashio.Group
+}
+
+func (l *loop) ReadDone(r *flashio.Request) {
+	if r.Err != nil || l.left.Add(-1) < 0 {
+		l.group.ReadDone(r)
+		return
+	}
+	l.mu.Lock()
+	r.Offset = l.rng.Int64N(l.blocks) * int64(len(r.Buf))
+	l.mu.Unlock()
+	l.rd.Submit(r)
+}
+
+// BenchmarkRandomReads reads 576 KiB windows, the shape of one routed expert
+// projection of Qwen3.6-35B-A3B-Q4_K_M. It reports the CPU time of the whole
+// process per GiB beside the rate.
+func BenchmarkRandomReads(b *testing.B) {
+	const size = 576 << 10
+	path := benchFile(b)
+	s := openFiles(b, flashio.FileOptions{}, path)
+	for _, engine := range []string{"lanes", "uring"} {
+		for _, n := range []int{1, 2, 4, 8, 16} {
+			b.Run(fmt.Sprintf("%s-%d", engine, n), func(b *testing.B) {
+				rd, fallback, err := flashio.Open(s, engine, flashio.LaneOptions{Lanes: n})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if fallback != "" {
+					b.Skip(fallback)
+				}
+				defer rd.Close()
+				a := newArena(b, n*size)
+				a.Touch(1)
+				l := &loop{rd: rd, rng: rand.New(rand.NewPCG(1, 2)), blocks: s.Size() / size}
+				l.left.Store(int64(b.N))
+				b.SetBytes(size)
+				before := cpuTime()
+				b.ResetTimer()
+				l.group.Add(n)
+				for i := range n {
+					r := &flashio.Request{Buf: a.Bytes()[i*size : (i+1)*size], Need: size, Done: l}
+					l.ReadDone(r)
+				}
+				if err := l.group.Wait(); err != nil {
+					b.Fatal(err)
+				}
+				b.StopTimer()
+				if after := cpuTime(); after > 0 {
+					b.ReportMetric(float64(after-before)/1e6/(float64(b.N)*size/(1<<30)), "cpu-ms/GiB")
+				}
+			})
+		}
+	}
+}
