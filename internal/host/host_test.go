@@ -33,7 +33,7 @@ func TestProcessCountersFollowWhatTheProcessDoes(t *testing.T) {
 	defer p.Close()
 	var before, after Sample
 	p.Sample(&before)
-	if !before.Has.All(HasCPU | HasFaults | HasRSS) {
+	if !before.Has.All(HasCPU | HasRSS) {
 		t.Skipf("this system knows only %b", before.Has) // host_other.go
 	}
 	start := clock.Now()
@@ -51,7 +51,7 @@ func TestProcessCountersFollowWhatTheProcessDoes(t *testing.T) {
 		t.Errorf("CPU time rose by %v in %v", cpu, wall)
 	}
 	// Huge pages take one fault for 512 small ones.
-	if got := after.Faults - before.Faults; got < size/(2<<20) {
+	if got := after.Faults - before.Faults; after.Has.All(HasFaults) && got < size/(2<<20) {
 		t.Errorf("%d page faults while touching %d bytes", got, size)
 	}
 	if grown := after.RSS - before.RSS; grown < size*9/10 || grown > size*3/2 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"time"
 	"unsafe"
 
@@ -54,7 +55,8 @@ func (s *processSource) counters(dst *Sample) {
 		dst.CPU = time.Duration(ticks(s.kernel)+ticks(s.user)) * 100 // in 100 ns
 		dst.Has |= HasCPU
 	}
-	if s.query(unsafe.Offsetof(s.memoryInfo.PrivateWorkingSetSize)) {
+	// No process runs without a fault: a zero (under Wine) means unknown.
+	if s.query(unsafe.Offsetof(s.memoryInfo.PrivateWorkingSetSize)) && s.memoryInfo.PageFaultCount > 0 {
 		dst.Faults = int64(s.memoryInfo.PageFaultCount)
 		dst.Has |= HasFaults
 	}
@@ -73,10 +75,11 @@ func (s *processSource) memory(dst *Sample) {
 	}
 }
 
-// query fills memoryInfo with the counters of the given size.
+// query fills memoryInfo with the counters of the given size. (SyscallN, because
+// a LazyProc's Call allocates its arguments.)
 func (s *processSource) query(size uintptr) bool {
 	s.memoryInfo = memoryCounters{Size: uint32(size)}
-	ok, _, _ := procMemoryInfo.Call(uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&s.memoryInfo)), size)
+	ok, _, _ := syscall.SyscallN(procMemoryInfo.Addr(), uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&s.memoryInfo)), size)
 	return ok != 0
 }
 
@@ -185,7 +188,7 @@ func (s *driveSource) sample(dst *DriveSample) {
 		dst.Read, dst.Written = s.disk.BytesRead, s.disk.BytesWritten
 		dst.Has |= HasDrive
 	}
-	if ok, _, _ := procIoCounters.Call(uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&s.io))); ok != 0 {
+	if ok, _, _ := syscall.SyscallN(procIoCounters.Addr(), uintptr(windows.CurrentProcess()), uintptr(unsafe.Pointer(&s.io))); ok != 0 {
 		dst.OwnRead, dst.OwnWritten = int64(s.io.ReadTransfer), int64(s.io.WriteTransfer)
 		dst.Has |= HasOwn
 	}
