@@ -14,6 +14,7 @@ type Mapped struct {
 func NewMapped(l Layout, shards [][]byte) *Mapped {
 	m := &Mapped{layout: l, shards: shards, seen: make([]bool, l.Experts)}
 	m.batch.items = make([]item, l.Experts)
+	m.batch.news.L = &m.batch.mu
 	return m
 }
 

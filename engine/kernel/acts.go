@@ -109,6 +109,16 @@ func (a *Acts) Reset(n, cols int) {
 // Len returns the number of vectors in the batch.
 func (a *Acts) Len() int { return a.n }
 
+// Bytes returns the memory of the forms that have been prepared so far.
+func (a *Acts) Bytes() int64 {
+	var n int64
+	for i := range a.bufs {
+		b := &a.bufs[i]
+		n += int64(4*(len(b.f)+len(b.scale)+len(b.sum)+len(b.s)) + len(b.q) + 2*len(b.sum16))
+	}
+	return n
+}
+
 // Cols returns the number of elements of each vector.
 func (a *Acts) Cols() int { return a.cols }
 

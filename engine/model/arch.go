@@ -1,0 +1,153 @@
+// Package model holds the architectures: each family's forward pass in one
+// file, registered by its GGUF name, and the state that it keeps of a sequence.
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bmoe/engine/expert"
+	"bmoe/engine/gguf"
+	"bmoe/engine/kernel"
+)
+
+// Info is a model's shape, as far as others need to know it.
+type Info struct {
+	Arch    string
+	Layers  int
+	Embd    int // length of the residual stream
+	Vocab   int
+	Context int // positions the model was trained for
+	Experts expert.Layout
+}
+
+// MoELayers returns how many layers have routed experts.
+func (i Info) MoELayers() int {
+	n := 0
+	for _, l := range i.Experts.Layers {
+		if len(l) > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// Arch is a family's forward pass over the weights of one model.
+type Arch interface {
+	Info() Info
+	// NewState returns an empty state with room for n positions.
+	NewState(n int, kv kernel.KVType) (State, error)
+	// Prepare allocates scratch for batches of up to n positions in contexts of
+	// up to ctx, computed with c.
+	Prepare(c *Compute, n, ctx int) error
+	// Scratch returns the bytes of scratch in use. Forms of activations are
+	// allocated when they are first met, so it may grow once.
+	Scratch() int64
+	// Forward appends ids to st. logits receives [vocab] for the last position
+	// or [len(ids) x vocab] for every one, and may be nil if none is wanted. It
+	// polls ctx between layers. After an error or a cancellation the state's
+	// Len is what it was before; a recurrent state must be restored from a
+	// checkpoint.
+	Forward(ctx context.Context, c *Compute, st State, ids []int32, logits []float32) error
+}
+
+// ErrNotTruncatable is returned by Truncate where a layer is recurrent: what
+// it has seen cannot be taken back, only restored from a checkpoint.
+var ErrNotTruncatable = errors.New("the state of a recurrent layer cannot be truncated")
+
+// State is what a model remembers of a sequence.
+type State interface {
+	// Len returns the number of positions in the state.
+	Len() int
+	// Cap returns the number of positions that it has room for.
+	Cap() int
+	// Truncate forgets the positions from n on.
+	Truncate(n int) error
+	// Checkpoint captures the state, for what cannot be truncated.
+	Checkpoint() (Checkpoint, error)
+	// Restore goes back to a checkpoint of this state.
+	Restore(Checkpoint) error
+	// Bytes returns the memory that the state holds.
+	Bytes() int64
+	Close() error
+}
+
+// Checkpoint is a captured state.
+type Checkpoint interface {
+	// Len returns the positions in the captured state.
+	Len() int
+	// Bytes returns the memory that the checkpoint holds.
+	Bytes() int64
+}
+
+// Compute is what a forward pass is given: everything that is shared between
+// families and does not belong to a model.
+type Compute struct {
+	Pool     *kernel.Pool
+	Numerics kernel.Numerics
+	Experts  expert.Source
+	// OnRoute, if set, learns of every layer's routing: ids and weights are
+	// [tokens x k] token-major, in rank order, valid during the call.
+	OnRoute func(layer, tokens int, ids []int32, weights []float32)
+	// OnLayer, if set, learns of the residual stream after every layer, [tokens x embd].
+	OnLayer func(layer int, x []float32)
+}
+
+// builder makes an architecture from a file's header. The weights' data is
+// bound later, through the registry.
+type builder func(l *loader) (Arch, error)
+
+var builders = map[string]builder{}
+
+// register adds an architecture under its GGUF name; each family's file calls
+// it from init.
+func register(name string, b builder) { builders[name] = b }
+
+// Archs returns the names of the known architectures, sorted.
+func Archs() []string {
+	names := make([]string, 0, len(builders))
+	for n := range builders {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Build returns the model that a GGUF header describes, and the registry of its
+// weights, whose data is still to be bound.
+func Build(f *gguf.File) (Arch, *Registry, error) {
+	path := f.Shards[0].Path
+	name, err := f.Meta.String("general.architecture")
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	experts, err := f.Meta.IntOr(name+".expert_count", 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	b, ok := builders[name]
+	switch {
+	case !ok && experts == 0 && len(f.Tensors) > 0:
+		return nil, nil, fmt.Errorf("%s: %q is a dense model, without experts to stream; bmoe runs Mixture-of-Experts models: %s",
+			path, name, strings.Join(Archs(), ", "))
+	case !ok:
+		return nil, nil, fmt.Errorf("%s: unknown architecture %q; known: %s", path, name, strings.Join(Archs(), ", "))
+	case len(f.Tensors) == 0:
+		return nil, nil, fmt.Errorf("%s: holds a vocabulary but no weights; only --tokenize and --show-prompt work with it", path)
+	case experts == 0:
+		return nil, nil, fmt.Errorf("%s: says that it has no experts (%s.expert_count): a dense model cannot be streamed", path, name)
+	}
+	l := &loader{file: f, prefix: name + ".", reg: &Registry{}}
+	a, err := b(l)
+	if err == nil {
+		err = l.err
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	l.reg.Unused = len(f.Tensors) - len(l.used)
+	return a, l.reg, nil
+}

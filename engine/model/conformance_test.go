@@ -1,0 +1,246 @@
+package model
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bmoe/engine/expert"
+	"bmoe/engine/gguf"
+	"bmoe/engine/kernel"
+	"bmoe/internal/conform"
+)
+
+// loaded is a model whose weights all lie in the test's memory.
+type loaded struct {
+	arch Arch
+	c    *Compute
+}
+
+func load(t testing.TB, path string, num kernel.Numerics, workers, batch int) *loaded {
+	t.Helper()
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, reg, err := Build(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shards [][]byte
+	for _, s := range f.Shards {
+		b, err := os.ReadFile(s.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shards = append(shards, b)
+	}
+	if err := reg.Bind(func(r Range) ([]byte, error) { return shards[r.Shard][r.Offset:][:r.Size], nil }); err != nil {
+		t.Fatal(err)
+	}
+	m := &loaded{a, &Compute{Pool: kernel.NewPool(workers), Numerics: num, Experts: expert.NewMapped(a.Info().Experts, shards)}}
+	t.Cleanup(m.c.Pool.Close)
+	if err := a.Prepare(m.c, batch, 256); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// eval returns the logits of every position, with batches of the given size.
+func (m *loaded) eval(t testing.TB, ids []int32, batch int, kv kernel.KVType) []float32 {
+	t.Helper()
+	st, err := m.arch.NewState(64, kv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	vocab := m.arch.Info().Vocab
+	logits := make([]float32, len(ids)*vocab)
+	for i := 0; i < len(ids); i += batch {
+		n := min(batch, len(ids)-i)
+		if err := m.arch.Forward(context.Background(), m.c, st, ids[i:i+n], logits[i*vocab:][:n*vocab]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return logits
+}
+
+// greedy continues a prompt by n tokens.
+func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv kernel.KVType) []int32 {
+	t.Helper()
+	st, err := m.arch.NewState(len(prompt)+n, kv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	logits := make([]float32, m.arch.Info().Vocab)
+	ids, next := []int32(nil), prompt
+	for len(ids) < n {
+		if err := m.arch.Forward(context.Background(), m.c, st, next, logits); err != nil {
+			t.Fatal(err)
+		}
+		best := 0
+		for i, l := range logits {
+			if l > logits[best] {
+				best = i
+			}
+		}
+		ids = append(ids, int32(best))
+		next = ids[len(ids)-1:]
+	}
+	return ids
+}
+
+// models lists the qwen3moe models of the conformance set, as paths without
+// .gguf, and the golden that each is compared with.
+func models(t *testing.T) map[string]string {
+	list := map[string]string{"models/qwen3moe": "qwen3moe", "models/qwen3moe-tied": "qwen3moe-tied",
+		"models/qwen3moe-yarn": "qwen3moe-yarn", "split/qwen3moe-00001-of-00003": "qwen3moe"}
+	dir := filepath.Dir(conform.File(t, "quants/qwen3moe-q-Q8_0.gguf"))
+	if _, err := os.Stat(filepath.Join(dir, "qwen3moe-q-F32.gguf")); err != nil {
+		for _, q := range []string{"Q4_K_M", "Q6_K", "Q8_0"} {
+			list["quants/qwen3moe-q-"+q] = "qwen3moe-q-" + q
+		}
+	}
+	if shared := os.Getenv("BMOE_SHARED"); shared != "" || sharedIsThere() {
+		all, err := filepath.Glob(filepath.Join(conform.Shared(t, "conformance/quants"), "*.gguf"))
+		if err != nil || len(all) == 0 {
+			t.Fatalf("no quantised models in the shared data: %v", err)
+		}
+		for _, p := range all {
+			name := strings.TrimSuffix(filepath.Base(p), ".gguf")
+			list["quants/"+name] = name
+		}
+	}
+	return list
+}
+
+func sharedIsThere() bool {
+	_, err := os.Stat(filepath.Join("..", "..", "..", "shared", "conformance"))
+	return err == nil
+}
+
+// diff returns the largest and the root mean square difference.
+func diff(t testing.TB, got, want []float32) (most, rms float64) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%d logits, want %d", len(got), len(want))
+	}
+	for i := range got {
+		d := math.Abs(float64(got[i]) - float64(want[i]))
+		if math.IsNaN(d) {
+			t.Fatalf("logit %d is %v, want %v", i, got[i], want[i])
+		}
+		most = max(most, d)
+		rms += d * d
+	}
+	return most, math.Sqrt(rms / float64(len(got)))
+}
+
+func TestExactLogits(t *testing.T) {
+	for path, name := range models(t) {
+		t.Run(strings.ReplaceAll(path, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			g := conform.Load(t, name)
+			m := load(t, conform.File(t, path+".gguf"), kernel.Exact, 1, 32)
+			var routes [][]int32
+			m.c.OnRoute = func(_, _ int, ids []int32, _ []float32) { routes = append(routes, slices.Clone(ids)) }
+			want := conform.Floats(t, name+".exact.f32")
+			tolerance := 2e-4
+			if strings.HasPrefix(path, "quants/") {
+				tolerance = 5e-4 // their logits spread more
+			}
+			got := m.eval(t, g.Tokens, 32, kernel.KVF32)
+			if most, _ := diff(t, got, want); most > tolerance {
+				t.Errorf("logits differ by up to %g, tolerance %g", most, tolerance)
+			}
+			for i, l := range g.Exact.Routing.Layers {
+				if want := slices.Concat(l.TopK...); !slices.Equal(routes[i], want) {
+					t.Errorf("layer %d routes to %v, want %v", l.Layer, routes[i], want)
+				}
+			}
+			single := m.eval(t, g.Tokens, 1, kernel.KVF32)
+			if !slices.Equal(single, got) {
+				t.Error("one token at a time gives other bits than one batch")
+			}
+			agree(t, m.greedy(t, g.Tokens, len(g.Exact.Greedy), kernel.KVF32), g.Exact.Greedy, g.Exact.Margin, tolerance)
+		})
+	}
+}
+
+func TestFastLogits(t *testing.T) {
+	for path, name := range models(t) {
+		t.Run(strings.ReplaceAll(path, "/", "_"), func(t *testing.T) {
+			t.Parallel()
+			g := conform.Load(t, name)
+			m := load(t, conform.File(t, path+".gguf"), kernel.Fast, 2, 32)
+			var routes [][]int32
+			m.c.OnRoute = func(_, _ int, ids []int32, _ []float32) { routes = append(routes, slices.Clone(ids)) }
+			want := conform.Floats(t, name+".kv_f32_fa_off.f32")
+			got := m.eval(t, g.Tokens, 32, kernel.KVF32)
+			most, rms := diff(t, got, want)
+			// The models with F32 weights have no quantised activations to differ in.
+			if tolerance := max(1.5*g.Exact.MaxNative, 2e-4); most > tolerance {
+				t.Errorf("logits differ by up to %g, tolerance %g", most, tolerance)
+			}
+			if tolerance := max(g.Exact.RMSNative, 1e-4); rms > tolerance {
+				t.Errorf("logits differ by %g rms, tolerance %g", rms, tolerance)
+			}
+			for i, l := range g.Routing.Layers {
+				k := len(l.TopK[0])
+				for tok, want := range l.TopK {
+					have := slices.Sorted(slices.Values(routes[i][tok*k:][:k]))
+					if !slices.Equal(have, slices.Sorted(slices.Values(want))) {
+						t.Errorf("layer %d, token %d routes to %v, want %v", l.Layer, tok, have, want)
+					}
+				}
+			}
+			main := g.Runs["kv_f32_fa_off"]
+			agree(t, m.greedy(t, g.Tokens, len(main.Greedy), kernel.KVF32), main.Greedy, main.Margin, 1.5*g.Exact.MaxNative)
+
+			// The default cache, against llama.cpp's with the same precision.
+			half := g.Runs["kv_f16_fa_off"]
+			got16 := m.eval(t, g.Tokens, 32, kernel.KVF16)
+			if most, _ := diff(t, got16, want); most > 1.5*half.MaxVsMain+1.5*g.Exact.MaxNative {
+				t.Errorf("with a half-precision cache logits differ by up to %g", most)
+			}
+			if strings.HasPrefix(path, "models/") {
+				if most, _ := diff(t, got16, conform.Floats(t, half.LogitsFile)); most > 1.5*half.MaxVsMain {
+					t.Errorf("with a half-precision cache logits differ by up to %g from llama.cpp's with one, tolerance %g", most, 1.5*half.MaxVsMain)
+				}
+			}
+			agree(t, m.greedy(t, g.Tokens, len(half.Greedy), kernel.KVF16), half.Greedy, half.Margin, 1.5*half.MaxVsMain)
+		})
+	}
+}
+
+// agree compares continuations up to the first step that is too close to call.
+func agree(t *testing.T, got, want []int32, margin []float64, tolerance float64) {
+	t.Helper()
+	for i := range want {
+		if margin[i] <= tolerance {
+			return
+		}
+		if got[i] != want[i] {
+			t.Errorf("greedy continuation %v, want %v (step %d, margin %g)", got, want, i, margin[i])
+			return
+		}
+	}
+}
+
+func TestHiddenStates(t *testing.T) {
+	g := conform.Load(t, "qwen3moe")
+	m := load(t, conform.File(t, "models/qwen3moe.gguf"), kernel.Exact, 2, 32)
+	want := conform.Floats(t, g.Exact.Hidden.File)
+	size := len(g.Tokens) * g.Embd
+	m.c.OnLayer = func(layer int, x []float32) {
+		if most, _ := diff(t, x, want[layer*size:][:size]); most > 2e-4 {
+			t.Errorf("layer %d: the residual stream differs by up to %g", layer, most)
+		}
+	}
+	m.eval(t, g.Tokens, 32, kernel.KVF32)
+}

@@ -1,0 +1,85 @@
+package model
+
+import "bmoe/engine/kernel"
+
+// partBytes is about how many weight bytes one claimed part of a product
+// reads: large enough that claiming it costs nothing beside the work, small
+// enough that workers finish together.
+const partBytes = 32 << 10
+
+// rowsPerPart returns how many rows make a part, a multiple of 16 so that
+// kernels which take several rows at once have no remainder.
+func rowsPerPart(rowBytes int) int { return max(16, partBytes/max(rowBytes, 1)/16*16) }
+
+// product is one of the matrices of a linear step: dst[t*stride+r] = w[r] . x[t].
+type product struct {
+	w      *Weight
+	dst    []float32
+	stride int
+}
+
+// linear multiplies one batch of activations by one or more matrices in one
+// job of the pool.
+type linear struct {
+	numerics kernel.Numerics
+	acts     *kernel.Acts
+	products [4]linearPart
+	n        int
+}
+
+type linearPart struct {
+	product
+	form kernel.Form
+	rows int // of a part
+	from int // number of the first part
+}
+
+// prepare brings tokens t0 to t1-1 of x into every form that the weights want.
+func prepare(a *kernel.Acts, num kernel.Numerics, x []float32, t0, t1 int, ws ...*Weight) {
+	var done [8]bool
+	for _, w := range ws {
+		f := formOf(w, num)
+		if !done[f] {
+			done[f] = true
+			a.Prepare(f, x, a.Cols(), t0, t1)
+		}
+	}
+}
+
+// formOf returns the form for a weight that the loader has accepted.
+func formOf(w *Weight, num kernel.Numerics) kernel.Form {
+	f, err := kernel.FormOf(w.Type, num)
+	if err != nil {
+		panic(err) // the loader refuses such types
+	}
+	return f
+}
+
+// run computes all products of the activations in l.acts.
+func (l *linear) run(c *Compute, acts *kernel.Acts, ps ...product) {
+	l.acts, l.numerics, l.n = acts, c.Numerics, len(ps)
+	parts := 0
+	for i, p := range ps {
+		rows := rowsPerPart(p.w.RowBytes())
+		l.products[i] = linearPart{p, formOf(p.w, c.Numerics), rows, parts}
+		parts += (p.w.Rows + rows - 1) / rows
+	}
+	c.Pool.Run(parts, l)
+}
+
+// Do implements kernel.Task.
+func (l *linear) Do(_, i int) {
+	k := l.n - 1
+	for l.products[k].from > i {
+		k--
+	}
+	p := &l.products[k]
+	r := (i - p.from) * p.rows
+	kernel.MatMul(p.dst, p.stride, &p.w.Matrix, r, min(r+p.rows, p.w.Rows), l.acts, p.form, nil)
+}
+
+// each runs a function for every token of a batch on the pool.
+type each struct{ f func(t int) }
+
+// Do implements kernel.Task.
+func (e *each) Do(_, i int) { e.f(i) }
