@@ -229,45 +229,54 @@ func (b *bpe) merge(dst []int32, piece string, s *scratch) []int32 {
 // heap by rank and place.
 func (b *bpe) mergeLong(dst []int32, piece string, s *scratch) []int32 {
 	n := len(piece)
-	nodes := append(s.nodes[:0], make([]node, n)...)
+	s.grow(n)
+	nodes, h := s.nodes[:n], s.heap[:0]
 	for i := range nodes {
 		nodes[i] = node{symbol: b.bytes[piece[i]], prev: int32(i - 1), next: int32(i + 1)}
 	}
 	nodes[n-1].next = -1
-	h := s.heap[:0]
-	propose := func(left int32) {
+	propose := func(left int32) (c candidate, ok bool) {
 		if left < 0 || nodes[left].next < 0 {
-			return
+			return c, false
 		}
 		l, r := nodes[left].symbol, nodes[nodes[left].next].symbol
-		if rank := b.merges.find(l, r); rank != noMerge {
-			h = h.push(candidate{order: uint64(rank)<<32 | uint64(left), left: l, right: r})
-		}
+		rank := b.merges.find(l, r)
+		return candidate{order: uint64(rank)<<32 | uint64(left), left: l, right: r}, rank != noMerge
 	}
 	for i := range n - 1 {
-		propose(int32(i))
+		if c, ok := propose(int32(i)); ok {
+			h = append(h, c)
+		}
 	}
+	h.order()
 	for len(h) > 0 {
-		var c candidate
-		c, h = h.pop()
-		at := int32(uint32(c.order))
+		c := h[0]
+		at, rank := int32(uint32(c.order)), c.order>>32
 		// A candidate is stale when one of its halves was merged with another symbol.
 		next := nodes[at].next
 		if nodes[at].symbol != c.left || next < 0 || nodes[next].symbol != c.right {
+			h = h.pop()
 			continue
 		}
-		nodes[at].symbol = b.results[c.order>>32]
+		nodes[at].symbol = b.results[rank]
 		nodes[at].next = nodes[next].next
 		if nodes[at].next >= 0 {
 			nodes[nodes[at].next].prev = at
 		}
 		nodes[next].symbol = gone
-		propose(nodes[at].prev)
-		propose(at)
+		if c, ok := propose(at); ok {
+			h[0] = c
+			h.down(0)
+		} else {
+			h = h.pop()
+		}
+		if c, ok := propose(nodes[at].prev); ok {
+			h = h.push(c)
+		}
 	}
 	for i := int32(0); i >= 0; i = nodes[i].next {
 		dst = b.emit(dst, nodes[i].symbol)
 	}
-	s.nodes, s.heap = nodes, h
+	s.heap = h
 	return dst
 }

@@ -87,6 +87,15 @@ func newScratch(seed maphash.Seed) *scratch {
 	return &scratch{seed: seed, cache: make([]cached, cacheSize)}
 }
 
+// grow makes room for a piece of n bytes.
+func (s *scratch) grow(n int) {
+	if cap(s.nodes) < n {
+		s.nodes = make([]node, n)
+		s.heap = make(heap, 0, n)
+	}
+	s.nodes = s.nodes[:cap(s.nodes)]
+}
+
 // trim lets go of what a very long piece needed.
 func (s *scratch) trim() {
 	const keep = 1 << 14
@@ -110,6 +119,7 @@ type candidate struct {
 // heap is a binary min-heap by order. (container/heap would box every candidate.)
 type heap []candidate
 
+// push adds a candidate.
 func (h heap) push(c candidate) heap {
 	h = append(h, c)
 	i := len(h) - 1
@@ -125,13 +135,27 @@ func (h heap) push(c candidate) heap {
 	return h
 }
 
-func (h heap) pop() (candidate, heap) {
-	top, last := h[0], h[len(h)-1]
+// pop drops the first candidate.
+func (h heap) pop() heap {
+	h[0] = h[len(h)-1]
 	h = h[:len(h)-1]
-	if len(h) == 0 {
-		return top, h
+	h.down(0)
+	return h
+}
+
+// order makes a heap of candidates in any order.
+func (h heap) order() {
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.down(i)
 	}
-	i := 0
+}
+
+// down moves the candidate at i to where it belongs below.
+func (h heap) down(i int) {
+	if i >= len(h) {
+		return
+	}
+	c := h[i]
 	for {
 		down := 2*i + 1
 		if down >= len(h) {
@@ -140,12 +164,11 @@ func (h heap) pop() (candidate, heap) {
 		if down+1 < len(h) && h[down+1].order < h[down].order {
 			down++
 		}
-		if last.order <= h[down].order {
+		if c.order <= h[down].order {
 			break
 		}
 		h[i] = h[down]
 		i = down
 	}
-	h[i] = last
-	return top, h
+	h[i] = c
 }

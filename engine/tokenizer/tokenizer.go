@@ -150,6 +150,17 @@ func (t *Tokenizer) Encode(text string, o Options) []int32 {
 	return ids
 }
 
+// EncodePrompt returns the ids of a rendered chat template: special tokens are
+// parsed, BOS is put in front where the model asks for it and the template has
+// not written it, and no EOS behind, since the model goes on from here.
+func (t *Tokenizer) EncodePrompt(text string) []int32 {
+	ids := t.Encode(text, Options{ParseSpecial: true})
+	if t.addBOS && (len(ids) == 0 || ids[0] != t.bos) {
+		ids = slices.Insert(ids, 0, t.bos)
+	}
+	return ids
+}
+
 // AppendBytes appends the bytes that a token stands for. Control and unknown
 // tokens stand for nothing unless renderSpecial is set; then, and for
 // user-defined tokens always, it is their text. An id outside the vocabulary
