@@ -93,8 +93,13 @@ func (d *Disk) set(f func()) {
 	f()
 }
 
-// Facts are those of the wrapped opener.
-func (d *Disk) Facts(path string) (flashio.Facts, error) { return d.inner.Facts(path) }
+// Facts are those of the wrapped opener, except that direct I/O is always tried:
+// whether it is refused is the Disk's own choice.
+func (d *Disk) Facts(path string) (flashio.Facts, error) {
+	f, err := d.inner.Facts(path)
+	f.NoDirect = ""
+	return f, err
+}
 
 // Open opens the file and stands between it and the reader.
 func (d *Disk) Open(path string, direct bool) (flashio.Handle, error) {
