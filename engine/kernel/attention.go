@@ -88,7 +88,7 @@ func NewAttn(s AttnSpec, workers int) (*Attn, error) {
 		return nil, fmt.Errorf("attention with scale %v: want a positive number", s.Scale)
 	}
 	a := &Attn{AttnSpec: s, group: s.Heads / s.KVHeads, work: make([]attnWork, max(workers, 1))}
-	stride := roundUp(s.ValDim, kvPad)
+	stride := roundUp(s.ValDim, panel)
 	for i := range a.work {
 		w := &a.work[i]
 		w.q = make([]float32, attnRows*s.KeyDim)
@@ -108,7 +108,7 @@ func (a *Attn) Reserve(ctx int) {
 	if spans < 2 || len(a.work) < 2 {
 		return
 	}
-	a.partial = make([]float32, a.Heads*spans*(roundUp(a.ValDim, kvPad)+2))
+	a.partial = make([]float32, a.Heads*spans*(roundUp(a.ValDim, panel)+2))
 	a.left = make([]atomic.Int32, a.Heads)
 }
 
@@ -148,7 +148,7 @@ func (a *Attn) plan(workers int) {
 	a.perTask = min(attnRows, a.rows)
 	a.tasks = (a.rows + a.perTask - 1) / a.perTask
 	a.split = a.KVHeads*a.tasks < want && a.spans > 1 &&
-		len(a.partial) >= a.KVHeads*a.rows*a.spans*(roundUp(a.ValDim, kvPad)+2)
+		len(a.partial) >= a.KVHeads*a.rows*a.spans*(roundUp(a.ValDim, panel)+2)
 	n := a.KVHeads
 	if a.split {
 		n *= a.spans
@@ -240,9 +240,7 @@ func (a *Attn) load(w *attnWork, head, r0, rows int) {
 			copy(to, q)
 			continue
 		}
-		for i, v := range q {
-			to[i] = quant.F16ToF32(quant.F32ToF16(v))
-		}
+		roundHalf(to, q)
 	}
 }
 
@@ -313,7 +311,7 @@ func (a *Attn) scores(w *attnWork, block []byte, rows int) {
 	kv := a.kv
 	d := kv.KeyDim
 	clear(w.s[:rows*kvBlock])
-	t := tile{m: rows, n: kvBlock, depth: d, ldd: kvBlock, lda: d, ldb: kvBlock}
+	t := tile{m: rows, n: kvBlock, depth: d, ldd: kvBlock, lda: d, ldb: d * panel}
 	switch kv.Type {
 	case KVF32:
 		t.f32(w.s, w.q, view[float32](block[:kv.kBytes]))
@@ -324,7 +322,7 @@ func (a *Attn) scores(w *attnWork, block []byte, rows int) {
 		for g := 0; g*kvGroup < d; g++ {
 			t.depth = min(kvGroup, d-g*kvGroup)
 			clear(w.w[:rows*kvBlock])
-			t.i8(w.w, w.q[g*kvGroup:], keys[g*kvGroup*kvBlock:])
+			t.i8(w.w, w.q[g*kvGroup:], keys[g*kvGroup*panel:])
 			sc := scales[g*kvBlock:][:kvBlock]
 			for r := range rows {
 				part := w.w[r*kvBlock:][:kvBlock]
@@ -340,7 +338,7 @@ func (a *Attn) scores(w *attnWork, block []byte, rows int) {
 func (a *Attn) values(w *attnWork, block []byte, rows, depth int) {
 	kv := a.kv
 	n := kv.valStride()
-	t := tile{m: rows, n: n, depth: depth, ldd: n, lda: kvBlock, ldb: n}
+	t := tile{m: rows, n: n, depth: depth, ldd: n, lda: kvBlock, ldb: kvBlock * panel}
 	switch kv.Type {
 	case KVF32:
 		t.f32(w.acc, w.s, view[float32](block[kv.vOff:]))
@@ -357,7 +355,7 @@ func (a *Attn) values(w *attnWork, block []byte, rows, depth int) {
 				}
 			}
 			t.n = min(kvGroup, n-g*kvGroup)
-			t.i8(w.acc[g*kvGroup:], w.w, vals[g*kvGroup:])
+			t.i8(w.acc[g*kvGroup:], w.w, vals[g*kvGroup*kvBlock:])
 		}
 	}
 }
@@ -368,10 +366,10 @@ func round16(x float32) float32 {
 	return math.Float32frombits((math.Float32bits(x) + 0x80) &^ 0xff)
 }
 
-// softmaxBlock turns a block of scores, -Inf where a key is not seen, into
+// softmaxBlockGeneric turns a block of scores, -Inf where a key is not seen, into
 // weights relative to the largest scaled score so far, which it returns with the
 // sum of the block's weights. half rounds the weights to half precision first.
-func softmaxBlock(s *[kvBlock]float32, scale, m float32, half bool) (top, sum float32) {
+func softmaxBlockGeneric(s *[kvBlock]float32, scale, m float32, half bool) (top, sum float32) {
 	top = m
 	for j, v := range s {
 		v *= scale

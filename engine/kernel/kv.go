@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
-
-	"bmoe/engine/quant"
 )
 
 // KVType is how keys and values are stored.
@@ -43,8 +41,6 @@ const (
 	kvBlock = 64
 	// kvGroup is how many entries of a head share a scale in KVQ8_0.
 	kvGroup = 32
-	// kvPad is what rows of values are padded to, the width of a kernel's tile.
-	kvPad = 16
 	// kvTiny is the magnitude below which a group is stored as zeros, so that no
 	// product with it can be subnormal.
 	kvTiny = 1e-25
@@ -72,7 +68,7 @@ func (s KVSpec) check() error {
 
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
-func (s KVSpec) valStride() int { return roundUp(s.ValDim, kvPad) }
+func (s KVSpec) valStride() int { return roundUp(s.ValDim, panel) }
 func (s KVSpec) blocks() int    { return (s.Ctx + kvBlock - 1) / kvBlock }
 func groups(dim int) int        { return (dim + kvGroup - 1) / kvGroup }
 
@@ -104,10 +100,10 @@ func (s KVSpec) Bytes() (int64, error) {
 
 // KV holds the keys and values of one layer. Memory is in blocks of 64
 // positions, all blocks of a head one after the other, and only blocks that
-// positions have reached are touched. In a block the keys are transposed,
-// [KeyDim x 64], so that both products of attention run along rows: scores =
-// queries x keys, output = weights x values, the values being [64 x ValDim
-// padded to 16].
+// positions have reached are touched. In a block the keys are transposed, as 4
+// panels [KeyDim x 16 keys], and the values are panels [64 keys x 16 entries], ValDim
+// being padded to whole ones: both products of attention, queries x keys and
+// weights x values, run down panels.
 type KV struct {
 	KVSpec
 	mem       []byte
@@ -167,36 +163,51 @@ func (kv *KV) Append(pos int, k, v []float32) error {
 		return fmt.Errorf("key of %d and value of %d entries for a KV cache of %d x (%d, %d)", len(k), len(v), kv.Heads, kv.KeyDim, kv.ValDim)
 	}
 	j := pos % kvBlock
-	stride := kv.valStride()
+	keyAt := j/panel*kv.KeyDim*panel + j%panel // where entry 0 of the key goes; entries are a panel's width apart
+	valAt := j * panel                         // where entries 0..15 of the value go; the next ones follow a panel later
 	for h := range kv.Heads {
 		b := kv.block(h, pos/kvBlock)
 		key, val := k[h*kv.KeyDim:][:kv.KeyDim], v[h*kv.ValDim:][:kv.ValDim]
 		switch kv.Type {
 		case KVF32:
-			kd, vd := view[float32](b[:kv.kBytes]), view[float32](b[kv.vOff:])
+			kd, vd := view[float32](b[:kv.kBytes])[keyAt:], view[float32](b[kv.vOff:])[valAt:]
 			for i, x := range key {
-				kd[i*kvBlock+j] = x
+				kd[i*panel] = x
 			}
-			copy(vd[j*stride:], val)
+			for i := 0; i < len(val); i += panel {
+				copy(vd[i*kvBlock:][:panel], val[i:])
+			}
 		case KVF16:
-			kd, vd := view[uint16](b[:kv.kBytes]), view[uint16](b[kv.vOff:])
-			for i, x := range key {
-				kd[i*kvBlock+j] = quant.F32ToF16(x)
+			kd, vd := view[uint16](b[:kv.kBytes])[keyAt:], view[uint16](b[kv.vOff:])[valAt:]
+			var half [8 * panel]uint16 // rounded a piece at a time
+			for len(key) > 0 {
+				n := min(len(key), len(half))
+				toHalf(half[:n], key[:n])
+				for i, x := range half[:n] {
+					kd[i*panel] = x
+				}
+				key, kd = key[n:], kd[min(n*panel, len(kd)):]
 			}
-			vd = vd[j*stride:]
-			for i, x := range val {
-				vd[i] = quant.F32ToF16(x)
+			for i := 0; i < len(val); i += panel {
+				toHalf(vd[i*kvBlock:][:panel], val[i:min(i+panel, len(val))])
 			}
 		case KVQ8_0:
-			kd, ks := view[int8](b[:kv.kBytes]), view[float32](b[kv.kBytes:kv.vOff])
+			kd, ks := view[int8](b[:kv.kBytes])[keyAt:], view[float32](b[kv.kBytes:kv.vOff])
+			vd, vs := view[int8](b[kv.vOff:kv.vsOff])[valAt:], view[float32](b[kv.vsOff:])
+			var q [kvGroup]int8
 			for g := 0; g*kvGroup < len(key); g++ {
 				part := key[g*kvGroup : min((g+1)*kvGroup, len(key))]
-				ks[g*kvBlock+j] = quantGroup(kd[g*kvGroup*kvBlock+j:], part, kvBlock)
+				ks[g*kvBlock+j] = quantGroup(&q, part)
+				for i := range part {
+					kd[(g*kvGroup+i)*panel] = q[i]
+				}
 			}
-			vd, vs := view[int8](b[kv.vOff:kv.vsOff]), view[float32](b[kv.vsOff:])
 			for g := 0; g*kvGroup < len(val); g++ {
 				part := val[g*kvGroup : min((g+1)*kvGroup, len(val))]
-				vs[g*kvBlock+j] = quantGroup(vd[j*stride+g*kvGroup:], part, 1)
+				vs[g*kvBlock+j] = quantGroup(&q, part)
+				for i := 0; i < len(part); i += panel {
+					copy(vd[(g*kvGroup+i)*kvBlock:][:panel], q[i:])
+				}
 			}
 		}
 	}
@@ -204,26 +215,21 @@ func (kv *KV) Append(pos int, k, v []float32) error {
 	return nil
 }
 
-// quantGroup stores x as integers, step apart in dst, and returns their scale.
-func quantGroup(dst []int8, x []float32, step int) float32 {
+// quantGroup turns x into integers and returns their scale. The integers beyond
+// len(x) are 0.
+func quantGroup(q *[kvGroup]int8, x []float32) float32 {
+	clear(q[:])
 	var top float32
 	for _, v := range x {
-		if v < 0 {
-			v = -v
-		}
-		if v > top {
-			top = v
-		}
+		top = max(top, v, -v)
+	}
+	if !(top > kvTiny) {
+		return top * 0
 	}
 	d := top / 127
-	inv := float32(0)
-	if top > kvTiny {
-		inv = 1 / d
-	} else {
-		d = 0
-	}
+	inv := 1 / d
 	for i, v := range x {
-		dst[i*step] = int8(math.RoundToEven(float64(v * inv)))
+		q[i] = int8(math.RoundToEven(float64(v * inv)))
 	}
 	return d
 }

@@ -1,8 +1,14 @@
+//go:build !amd64 || noasm
+
 package kernel
 
-// The functions below do a prefix of the work with SIMD and return how many
-// elements it had; the generic form does the rest.
+// useVec is false: there are no kernels, and the generic forms do all the work.
+const useVec = false
 
-func siluMulSIMD(dst, gate, up []float32) int             { return 0 }
-func sumSquaresSIMD(sum *[lanes]float64, x []float32) int { return 0 }
-func ropeNeoxSIMD(x, cos, sin []float32) int              { return 0 }
+func siluMul(dst, gate, up []float32) int               { return 0 }
+func sumSquares16(sum *[lanes]float64, x []float32) int { return 0 }
+func scaleMul(dst, x, w []float32, scale float32) int   { return 0 }
+func ropeNeox(lo, hi, cos, sin []float32) int           { return 0 }
+func addScaled(dst, x []float32, w float32) int         { return 0 }
+func toHalfPart(dst []uint16, src []float32) int        { return 0 }
+func roundHalfPart(dst, src []float32) int              { return 0 }

@@ -1,5 +1,7 @@
 package kernel
 
+import "bmoe/engine/quant"
+
 // lanes is the number of partial sums of every float reduction over a vector.
 // Element i belongs to lane i mod lanes, and a lane adds its elements in order;
 // then lane j takes lane j+8, j+4, j+2 and j+1. Vectors of 4, 8 and 16 elements
@@ -9,13 +11,8 @@ const lanes = 16
 // SiluMul sets dst[i] = silu(gate[i]) * up[i]. The slices have one length; dst
 // may be one of the others.
 func SiluMul(dst, gate, up []float32) {
-	i := siluMulSIMD(dst, gate, up)
-	siluMulGeneric(dst[i:], gate[i:], up[i:])
-}
-
-func siluMulGeneric(dst, gate, up []float32) {
 	gate, up = gate[:len(dst)], up[:len(dst)]
-	for i := range dst {
+	for i := siluMul(dst, gate, up); i < len(dst); i++ {
 		dst[i] = Silu32(gate[i]) * up[i]
 	}
 }
@@ -40,7 +37,7 @@ func Add(dst, x []float32) {
 // AddScaled sets dst[i] += w * x[i], the product rounded first.
 func AddScaled(dst, x []float32, w float32) {
 	x = x[:len(dst)]
-	for i := range dst {
+	for i := addScaled(dst, x, w); i < len(dst); i++ {
 		dst[i] += float32(w * x[i])
 	}
 }
@@ -49,6 +46,22 @@ func AddScaled(dst, x []float32, w float32) {
 func Scale(x []float32, w float32) {
 	for i := range x {
 		x[i] *= w
+	}
+}
+
+// toHalf rounds src to half precision.
+func toHalf(dst []uint16, src []float32) {
+	dst = dst[:len(src)]
+	for i := toHalfPart(dst, src); i < len(src); i++ {
+		dst[i] = quant.F32ToF16(src[i])
+	}
+}
+
+// roundHalf sets dst to src rounded to half precision.
+func roundHalf(dst, src []float32) {
+	dst = dst[:len(src)]
+	for i := roundHalfPart(dst, src); i < len(src); i++ {
+		dst[i] = quant.F16ToF32(quant.F32ToF16(src[i]))
 	}
 }
 

@@ -15,8 +15,8 @@ func RMSNorm(dst, x, w []float32, eps float32) {
 		return
 	}
 	w = w[:len(x)]
-	for i, v := range x {
-		dst[i] = float32(v*scale) * w[i]
+	for i := scaleMul(dst, x, w, scale); i < len(x); i++ {
+		dst[i] = float32(x[i]*scale) * w[i]
 	}
 }
 
@@ -36,12 +36,7 @@ func rmsScale(x []float32, eps float32) float32 {
 // sumSquares returns the sum of squares of x.
 func sumSquares(x []float32) float64 {
 	var sum [lanes]float64
-	i := sumSquaresSIMD(&sum, x)
-	sumSquaresGeneric(&sum, x[i:])
-	return fold64(&sum)
-}
-
-func sumSquaresGeneric(sum *[lanes]float64, x []float32) {
+	x = x[sumSquares16(&sum, x):]
 	for ; len(x) >= lanes; x = x[lanes:] {
 		for j, v := range x[:lanes] {
 			sum[j] += float64(v) * float64(v) // exact, so fusing changes nothing
@@ -50,4 +45,5 @@ func sumSquaresGeneric(sum *[lanes]float64, x []float32) {
 	for j, v := range x {
 		sum[j] += float64(v) * float64(v)
 	}
+	return fold64(&sum)
 }

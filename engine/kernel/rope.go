@@ -138,26 +138,22 @@ func (r *Rope) Apply(x []float32, headDim int, row []float32) {
 	cos, sin := row[:half], row[half:r.dims]
 	for ; len(x) > 0; x = x[headDim:] {
 		if r.kind == RopeNeox {
-			i := ropeNeoxSIMD(x[:r.dims], cos, sin)
-			ropeNeoxGeneric(x[:r.dims], cos, sin, i)
+			turnNeox(x[:half], x[half:r.dims], cos, sin)
 		} else {
-			ropeNorm(x[:r.dims], cos, sin)
+			turnNorm(x[:r.dims], cos, sin)
 		}
 	}
 }
 
-func ropeNeoxGeneric(x, cos, sin []float32, from int) {
-	half := len(cos)
-	lo, hi := x[:half], x[half:][:half]
-	sin = sin[:half]
-	for i := from; i < half; i++ {
+func turnNeox(lo, hi, cos, sin []float32) {
+	for i := ropeNeox(lo, hi, cos, sin); i < len(cos); i++ {
 		a, b := lo[i], hi[i]
 		lo[i] = float32(a*cos[i]) - float32(b*sin[i])
 		hi[i] = float32(a*sin[i]) + float32(b*cos[i])
 	}
 }
 
-func ropeNorm(x, cos, sin []float32) {
+func turnNorm(x, cos, sin []float32) {
 	sin = sin[:len(cos)]
 	for i, c := range cos {
 		a, b := x[2*i], x[2*i+1]

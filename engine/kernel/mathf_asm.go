@@ -1,0 +1,105 @@
+//go:build amd64 && !noasm
+
+package kernel
+
+import "math"
+
+// The kernels take a positive multiple of vecStep elements (sumSquaresVec of
+// lanes) and mirror the generic forms operation by operation.
+const vecStep = 8
+
+// expTable holds the constants of Exp32 for the kernels, each over a whole vector.
+var expTable = func() (t [14][8]float32) {
+	for i, c := range [14]float32{expHigh, expLow, log2e, roundMagic, ln2High, ln2Low, expC6, expC5, expC4, expC3, expC2, 1,
+		math.Float32frombits(127), math.Float32frombits(1 << 31)} {
+		for j := range t[i] {
+			t[i][j] = c
+		}
+	}
+	return t
+}()
+
+//go:noescape
+func siluMulVec(dst, gate, up *float32, n int)
+
+//go:noescape
+func sumSquaresVec(sum *float64, x *float32, n int)
+
+//go:noescape
+func scaleMulVec(dst, x, w *float32, scale float32, n int)
+
+//go:noescape
+func ropeNeoxVec(lo, hi, cos, sin *float32, n int)
+
+//go:noescape
+func addScaledVec(dst, x *float32, w float32, n int)
+
+//go:noescape
+func toHalfVec(dst *uint16, src *float32, n int)
+
+//go:noescape
+func roundHalfVec(dst, src *float32, n int)
+
+// vecLen is how many of n elements the kernels do. The generic form does the rest.
+func vecLen(n, step int) int {
+	if !useVec {
+		return 0
+	}
+	return n - n%step
+}
+
+func siluMul(dst, gate, up []float32) int {
+	n := vecLen(len(dst), vecStep)
+	if n > 0 {
+		siluMulVec(&dst[0], &gate[:n][0], &up[:n][0], n)
+	}
+	return n
+}
+
+func sumSquares16(sum *[lanes]float64, x []float32) int {
+	n := vecLen(len(x), lanes)
+	if n > 0 {
+		sumSquaresVec(&sum[0], &x[0], n)
+	}
+	return n
+}
+
+func scaleMul(dst, x, w []float32, scale float32) int {
+	n := vecLen(len(x), vecStep)
+	if n > 0 {
+		scaleMulVec(&dst[:n][0], &x[0], &w[:n][0], scale, n)
+	}
+	return n
+}
+
+func ropeNeox(lo, hi, cos, sin []float32) int {
+	n := vecLen(len(cos), vecStep)
+	if n > 0 {
+		ropeNeoxVec(&lo[:n][0], &hi[:n][0], &cos[0], &sin[:n][0], n)
+	}
+	return n
+}
+
+func addScaled(dst, x []float32, w float32) int {
+	n := vecLen(len(dst), vecStep)
+	if n > 0 {
+		addScaledVec(&dst[0], &x[:n][0], w, n)
+	}
+	return n
+}
+
+func toHalfPart(dst []uint16, src []float32) int {
+	n := vecLen(len(src), vecStep)
+	if n > 0 {
+		toHalfVec(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
+
+func roundHalfPart(dst, src []float32) int {
+	n := vecLen(len(src), vecStep)
+	if n > 0 {
+		roundHalfVec(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
