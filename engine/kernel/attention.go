@@ -325,10 +325,7 @@ func (a *Attn) scores(w *attnWork, block []byte, rows int) {
 			t.i8(w.w, w.q[g*kvGroup:], keys[g*kvGroup*panel:])
 			sc := scales[g*kvBlock:][:kvBlock]
 			for r := range rows {
-				part := w.w[r*kvBlock:][:kvBlock]
-				for j, v := range w.s[r*kvBlock:][:kvBlock] {
-					w.s[r*kvBlock+j] = v + float32(part[j]*sc[j])
-				}
+				addProducts(w.s[r*kvBlock:][:kvBlock], w.w[r*kvBlock:][:kvBlock], sc)
 			}
 		}
 	}
@@ -347,23 +344,14 @@ func (a *Attn) values(w *attnWork, block []byte, rows, depth int) {
 	case KVQ8_0:
 		vals, scales := view[int8](block[kv.vOff:kv.vsOff]), view[float32](block[kv.vsOff:])
 		for g := 0; g*kvGroup < n; g++ {
-			sc := scales[g*kvBlock:][:depth]
+			sc := scales[g*kvBlock:][:kvBlock] // of keys beyond depth it is garbage, and so is the product
 			for r := range rows {
-				to := w.w[r*kvBlock:][:depth]
-				for j, p := range w.s[r*kvBlock:][:depth] {
-					to[j] = round16(float32(p * sc[j]))
-				}
+				products16(w.w[r*kvBlock:][:kvBlock], w.s[r*kvBlock:][:kvBlock], sc)
 			}
 			t.n = min(kvGroup, n-g*kvGroup)
 			t.i8(w.acc[g*kvGroup:], w.w, vals[g*kvGroup*kvBlock:])
 		}
 	}
-}
-
-// round16 rounds to 16 bits of mantissa, so that the product with an int8 is
-// exact in float32. What is rounded up lies below half of the largest float32.
-func round16(x float32) float32 {
-	return math.Float32frombits((math.Float32bits(x) + 0x80) &^ 0xff)
 }
 
 // softmaxBlockGeneric turns a block of scores, -Inf where a key is not seen, into

@@ -299,3 +299,48 @@ TEXT ·cpuid1ecx(SB), NOSPLIT, $0-4
 	CPUID
 	MOVL CX, ret+0(FP)
 	RET
+
+// func addProductsVec(dst, a, b *float32, n int)
+// n is a positive multiple of 8.
+TEXT ·addProductsVec(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ a+8(FP), SI
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), CX
+addproducts:
+	VMOVUPS (SI), Y0
+	VMULPS  (DX), Y0, Y0
+	VADDPS  (DI), Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, SI
+	ADDQ    $32, DX
+	ADDQ    $32, DI
+	SUBQ    $8, CX
+	JNZ     addproducts
+	VZEROUPPER
+	RET
+
+// func products16Vec(dst, a, b *float32, n int)
+// n is a positive multiple of 8.
+TEXT ·products16Vec(SB), NOSPLIT, $0-32
+	MOVQ     dst+0(FP), DI
+	MOVQ     a+8(FP), SI
+	MOVQ     b+16(FP), DX
+	MOVQ     n+24(FP), CX
+	VPCMPEQD Y1, Y1, Y1 // 0xffffffff
+	VPSLLD   $31, Y1, Y2
+	VPSRLD   $24, Y2, Y2 // 0x80
+	VPSLLD   $8, Y1, Y1  // 0xffffff00
+products:
+	VMOVUPS (SI), Y0
+	VMULPS  (DX), Y0, Y0
+	VPADDD  Y2, Y0, Y0
+	VPAND   Y1, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, SI
+	ADDQ    $32, DX
+	ADDQ    $32, DI
+	SUBQ    $8, CX
+	JNZ     products
+	VZEROUPPER
+	RET

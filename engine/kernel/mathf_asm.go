@@ -40,6 +40,12 @@ func toHalfVec(dst *uint16, src *float32, n int)
 //go:noescape
 func roundHalfVec(dst, src *float32, n int)
 
+//go:noescape
+func addProductsVec(dst, a, b *float32, n int)
+
+//go:noescape
+func products16Vec(dst, a, b *float32, n int)
+
 // vecLen is how many of n elements the kernels do. The generic form does the rest.
 func vecLen(n, step int) int {
 	if !useVec {
@@ -100,6 +106,22 @@ func roundHalfPart(dst, src []float32) int {
 	n := vecLen(len(src), vecStep)
 	if n > 0 {
 		roundHalfVec(&dst[:n][0], &src[0], n)
+	}
+	return n
+}
+
+func addProductsPart(dst, a, b []float32) int {
+	n := vecLen(len(dst), vecStep)
+	if n > 0 {
+		addProductsVec(&dst[0], &a[:n][0], &b[:n][0], n)
+	}
+	return n
+}
+
+func products16Part(dst, a, b []float32) int {
+	n := vecLen(len(dst), vecStep)
+	if n > 0 {
+		products16Vec(&dst[0], &a[:n][0], &b[:n][0], n)
 	}
 	return n
 }

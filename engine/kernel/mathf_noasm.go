@@ -12,3 +12,5 @@ func ropeNeox(lo, hi, cos, sin []float32) int           { return 0 }
 func addScaled(dst, x []float32, w float32) int         { return 0 }
 func toHalfPart(dst []uint16, src []float32) int        { return 0 }
 func roundHalfPart(dst, src []float32) int              { return 0 }
+func addProductsPart(dst, a, b []float32) int           { return 0 }
+func products16Part(dst, a, b []float32) int            { return 0 }

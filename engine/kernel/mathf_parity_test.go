@@ -69,6 +69,8 @@ func FuzzVectorFunctions(f *testing.F) {
 			}
 			return d
 		})
+		parity(t, "addProducts", func() []float32 { d := cloned(a); addProducts(d, a, b); return d })
+		parity(t, "products16", func() []float32 { d := cloned(a); products16(d, a, b); return d })
 		half := n / 2
 		parity(t, "turnNeox", func() []float32 {
 			d := cloned(a)

@@ -1,6 +1,10 @@
 package kernel
 
-import "bmoe/engine/quant"
+import (
+	"math"
+
+	"bmoe/engine/quant"
+)
 
 // lanes is the number of partial sums of every float reduction over a vector.
 // Element i belongs to lane i mod lanes, and a lane adds its elements in order;
@@ -47,6 +51,28 @@ func Scale(x []float32, w float32) {
 	for i := range x {
 		x[i] *= w
 	}
+}
+
+// addProducts sets dst[i] += a[i] * b[i], the product rounded first.
+func addProducts(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := addProductsPart(dst, a, b); i < len(dst); i++ {
+		dst[i] += float32(a[i] * b[i])
+	}
+}
+
+// products16 sets dst[i] = a[i] * b[i], rounded to 16 bits of mantissa: its
+// product with an int8 is exact in float32.
+func products16(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i := products16Part(dst, a, b); i < len(dst); i++ {
+		dst[i] = round16(a[i] * b[i])
+	}
+}
+
+// round16 rounds to 16 bits of mantissa, halves away from 0.
+func round16(x float32) float32 {
+	return math.Float32frombits((math.Float32bits(x) + 0x80) &^ 0xff)
 }
 
 // toHalf rounds src to half precision.
