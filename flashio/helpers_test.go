@@ -23,11 +23,11 @@ func tempDir(t testing.TB) string {
 
 // pattern fills b with words that tell where in a file they belong.
 func pattern(b []byte, at int64) {
-	for i := range b {
-		word := (at + int64(i)) / 8
-		var w [8]byte
-		binary.LittleEndian.PutUint64(w[:], uint64(word)*0x9e3779b97f4a7c15)
-		b[i] = w[(at+int64(i))%8]
+	var w [8]byte
+	for len(b) > 0 {
+		binary.LittleEndian.PutUint64(w[:], uint64(at/8)*0x9e3779b97f4a7c15)
+		n := copy(b, w[at%8:])
+		b, at = b[n:], at+int64(n)
 	}
 }
 

@@ -65,8 +65,8 @@ func TestRangeLifeCycle(t *testing.T) {
 }
 
 func TestReserveIsFree(t *testing.T) {
-	// A terabyte of addresses must be no matter.
-	r, err := flashio.Reserve(1 << 40)
+	// More addresses than there is memory must be no matter.
+	r, err := flashio.Reserve(1 << 36)
 	if err != nil {
 		t.Fatal(err)
 	}
