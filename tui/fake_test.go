@@ -27,6 +27,7 @@ type fakeEngine struct {
 	cold     bool
 	closed   bool
 	newChats int
+	handed   int // deltas handed over
 
 	script    []engine.Delta // what an answer consists of
 	step      chan struct{}  // if set, a token waits for a receive
@@ -65,7 +66,6 @@ func newFake() *fakeEngine {
 // settle copies the settings into the snapshot.
 func (f *fakeEngine) settle() {
 	s := &f.s
-	s.Simulated = f.simulated
 	s.Lanes.N, s.Lanes.Overlap = f.cfg.Lanes, f.cfg.Overlap
 	s.Cache.Budget = int64(f.cfg.CacheMiB) * mib
 	s.Cache.BelowTokenCycle = s.Cache.Budget < s.Model.TokenCycle
@@ -125,6 +125,9 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(engine.Delta)) (*engi
 		text.WriteString(d.Text)
 		thought.WriteString(d.Reasoning)
 		onDelta(d)
+		f.mu.Lock()
+		f.handed++
+		f.mu.Unlock()
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -264,6 +267,7 @@ func (f *fakeEngine) Config() engine.Config {
 func (f *fakeEngine) Snapshot(dst *profile.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.s.Simulated = f.simulated
 	*dst = f.s
 }
 

@@ -35,12 +35,12 @@ func sig(v float64) string {
 	return fmt.Sprintf("%.0f", v)
 }
 
-// maybe formats a figure that may not have been measured.
-func maybe(v profile.Maybe[float64], f func(float64) string) string {
+// maybe formats a figure that may not have been measured, with its unit.
+func maybe[T int64 | float64](v profile.Maybe[T], f func(T) string, unit string) string {
 	if !v.OK {
 		return notMeasured
 	}
-	return f(v.Value)
+	return f(v.Value) + unit
 }
 
 // fixed returns a formatter with n decimals.
@@ -55,13 +55,6 @@ func fixed(n int) func(float64) string {
 
 // ms formats nanoseconds as milliseconds, without the unit.
 func ms(ns int64) string { return sig(float64(ns) / 1e6) }
-
-func maybeMs(ns profile.Maybe[int64]) string {
-	if !ns.OK {
-		return notMeasured
-	}
-	return ms(ns.Value)
-}
 
 // seconds formats nanoseconds as seconds, with the unit.
 func seconds(ns int64) string {
@@ -95,7 +88,13 @@ func inMiB(b float64) string {
 // inMiBs formats a rate in bytes a second.
 func inMiBs(b float64) string { return sig(b/mib) + " MiB/s" }
 
-func maybeMiB(b profile.Maybe[float64]) string { return maybe(b, inMiB) }
+// secondsPerToken formats seconds with enough digits for a small model too.
+func secondsPerToken(v float64) string {
+	if v > 0 && v < 0.02 {
+		return fixed(4)(v)
+	}
+	return fixed(3)(v)
+}
 
 // percent formats a percentage, without the unit.
 func percent(v float64) string { return fmt.Sprintf("%.1f", v) }

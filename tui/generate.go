@@ -182,6 +182,9 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 			m.prompt.SetValue(msg.text) // refused: nothing typed is lost
 		}
 	}
+	if msg.run == nil {
+		m.chat.dropEmpty(m.answer)
+	}
 	m.answer = nil
 	return m.settle()
 }

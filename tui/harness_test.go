@@ -25,6 +25,7 @@ type harness struct {
 	time time.Time
 	msgs chan tea.Msg
 	quit bool
+	let  int // deltas that were let through
 }
 
 // start returns a screen of w x h with its engine open.
@@ -161,6 +162,20 @@ func (h *harness) wants(parts ...string) {
 	for _, p := range parts {
 		if !strings.Contains(s, p) {
 			h.t.Errorf("%q is not on the screen:\n%s", p, s)
+		}
+	}
+}
+
+// said checks the text of the chat, however it is wrapped.
+func (h *harness) said(parts ...string) {
+	h.t.Helper()
+	var all strings.Builder
+	for _, b := range h.m.chat.blocks {
+		all.WriteString(b.text.String() + "\n")
+	}
+	for _, p := range parts {
+		if !strings.Contains(all.String(), p) {
+			h.t.Errorf("%q is not in the chat:\n%s", p, all.String())
 		}
 	}
 }

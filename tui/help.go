@@ -1,32 +1,91 @@
 package tui
 
-// help lists every key and command, from the table that dispatches them.
-func (m *Model) help(w, h int) []string {
-	th := m.th
-	const keysW, twinW, cmdW = 22, 14, 18
-	head := th.pad("key", keysW) + th.pad("in the panes", twinW) + th.pad("command", cmdW) + "what it does"
-	rows := []string{th.pad(th.dim.on(head), w)}
+import "strings"
+
+// helpPage lists every key and command, from the table that dispatches them.
+type helpPage struct {
+	th  *theme
+	top int // first row shown
+}
+
+func (p *helpPage) scroll(n int) { p.top = max(p.top+n, 0) }
+
+// render returns exactly h rows of w columns.
+func (p *helpPage) render(w, h int) []string {
+	th := p.th
+	rows := p.rows(w)
+	p.top = min(p.top, max(len(rows)-h, 0))
+	rows = rows[p.top:min(p.top+h, len(rows))]
+	for len(rows) < h {
+		rows = append(rows, blanks(w))
+	}
+	if n := len(p.rows(w)) - p.top - h; n > 0 {
+		rows[h-1] = th.pad(th.read.on(th.g.down+" "+plural(int64(n+1), "line")+" below"), w)
+	}
+	return rows
+}
+
+// rows is the whole page. What a line explains is wrapped beside its keys.
+func (p *helpPage) rows(w int) []string {
+	th := p.th
+	keysW, twinW, cmdW := 17, 13, 18
+	if w < 100 {
+		keysW, twinW = 15, 12
+	}
+	textW := w - keysW - twinW - cmdW
+	rows := []string{th.dim.on(th.pad("key", keysW)+th.pad("in the panes", twinW)+th.pad("command", cmdW)) + th.dim.on(th.pad("what it does", textW))}
 	for i := range keyTable {
 		r := &keyTable[i]
 		keys := r.any
-		if len(keys) == 0 {
+		switch {
+		case len(r.chat) > 0:
 			keys = r.chat
-		}
-		if len(keys) == 0 {
+		case len(r.runs) > 0:
 			keys = r.runs
 		}
 		twins := caps(r.panes, " ")
-		if len(r.panes) == 5 {
+		if r.label == "pane" {
 			twins = "1-5"
 		}
-		line := th.bold.on(th.pad(caps(keys, " "), keysW)) + th.bold.on(th.pad(twins, twinW)) + th.accent.on(th.pad(r.cmd, cmdW)) + r.help
-		rows = append(rows, th.pad(line, w))
+		capsLines := wrapWords(caps(keys, " "), keysW-1)
+		for n, text := range wrapWords(r.help, textW) {
+			rows = append(rows, p.line(w, keysW, twinW, cmdW, at(capsLines, n), first(n, twins), first(n, r.cmd), text))
+		}
+		for n := len(wrapWords(r.help, textW)); n < len(capsLines); n++ {
+			rows = append(rows, p.line(w, keysW, twinW, cmdW, capsLines[n], "", "", ""))
+		}
 	}
-	rows = append(rows,
-		blanks(w),
-		th.pad(th.dim.on("Changes made during an answer take effect before the next run. Shift with the mouse selects text."), w))
-	if len(rows) > h {
-		rows = rows[:h]
+	rows = append(rows, blanks(w))
+	for _, s := range wrapWords("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal.", w) {
+		rows = append(rows, th.pad(th.dim.on(s), w))
 	}
 	return rows
+}
+
+func (p *helpPage) line(w, keysW, twinW, cmdW int, keys, twins, cmd, text string) string {
+	th := p.th
+	return th.pad(th.bold.on(th.pad(keys, keysW)+th.pad(twins, twinW))+th.accent.on(th.pad(cmd, cmdW))+text, w)
+}
+
+func at(lines []string, n int) string {
+	if n < len(lines) {
+		return lines[n]
+	}
+	return ""
+}
+
+func first(n int, s string) string {
+	if n == 0 {
+		return s
+	}
+	return ""
+}
+
+// wrapWords breaks a short text of ours into lines.
+func wrapWords(s string, w int) []string {
+	var out []string
+	for _, l := range appendWrapped(nil, s, 0, max(w, 1), 0) {
+		out = append(out, strings.TrimRight(s[l.start:l.end], " "))
+	}
+	return out
 }

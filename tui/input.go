@@ -91,9 +91,9 @@ func (m *Model) act(a action) tea.Cmd {
 	case actPick1, actPick2, actPick3, actPick4, actPick5:
 		m.pick(int(a - actPick1))
 	case actPickUp:
-		m.pick(m.picked - 1)
+		m.step(-1)
 	case actPickDown:
-		m.pick(m.picked + 1)
+		m.step(+1)
 	case actPageUp:
 		m.page(-1)
 	case actPageDown:
@@ -179,6 +179,15 @@ func (m *Model) switchFocus() {
 	}
 }
 
+// step moves by one in what the screen lists.
+func (m *Model) step(dir int) {
+	if m.screen == helpScreen {
+		m.help.scroll(dir)
+		return
+	}
+	m.pick(m.picked + dir)
+}
+
 func (m *Model) pick(i int) {
 	if i < 0 || i >= len(m.panes) {
 		return
@@ -238,6 +247,8 @@ func (m *Model) page(dir int) {
 	switch m.screen {
 	case runsScreen:
 		m.runs.move(dir * max(m.runs.page(), 1))
+	case helpScreen:
+		m.help.scroll(dir * 10)
 	case mainScreen:
 		m.chat.scroll(dir * max(m.chat.h-2, 1))
 	}
@@ -251,11 +262,12 @@ func (m *Model) wheel(w tea.MouseWheelMsg) {
 	case tea.MouseWheelDown:
 		dir = +1
 	}
-	if m.screen == runsScreen {
+	switch m.screen {
+	case runsScreen:
 		m.runs.move(dir)
-		return
-	}
-	if m.screen == mainScreen {
+	case helpScreen:
+		m.help.scroll(dir * 3)
+	case mainScreen:
 		m.chat.scroll(dir * 3)
 	}
 }

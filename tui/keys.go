@@ -65,7 +65,7 @@ type keyRow struct {
 
 var keyTable = []keyRow{
 	{label: "help", any: []bind{{"f1", actHelp}}, panes: []bind{{"?", actHelp}}, cmd: "/help",
-		help: "this page"},
+		help: "keys and commands"},
 	{label: "release-mmap", knob: knobRelease, any: []bind{{"f2", actRelease}}, panes: []bind{{"m", actRelease}}, cmd: "/release [on|off]",
 		help: "hand the model file's mapping back to the system"},
 	{label: "lanes", knob: knobLanes, any: []bind{{"f3", actLanesDown}, {"f4", actLanesUp}}, panes: []bind{{"[", actLanesDown}, {"]", actLanesUp}}, cmd: "/lanes N",
@@ -81,7 +81,7 @@ var keyTable = []keyRow{
 		help: "repeat the last prompt from the same start, cache emptied"},
 	{label: "new chat", rank: 4, any: []bind{{"ctrl+n", actNewChat}}, cmd: "/new",
 		help: "forget the conversation"},
-	{label: "thoughts", rank: 5, any: []bind{{"ctrl+t", actFold}}, panes: []bind{{"t", actFold}}, cmd: "/thoughts",
+	{label: "thoughts", rank: 6, any: []bind{{"ctrl+t", actFold}}, panes: []bind{{"t", actFold}}, cmd: "/thoughts",
 		help: "fold or unfold the reasoning"},
 	{label: "freeze", rank: 3, panes: []bind{{"space", actFreeze}}, cmd: "/freeze",
 		help: "hold the panes still; recording goes on"},
@@ -95,8 +95,8 @@ var keyTable = []keyRow{
 		help: "from the prompt to the panes and back"},
 	{label: "stop", rank: 2, any: []bind{{"esc", actStop}}, cmd: "/stop",
 		help: "close what is open, else stop the answer"},
-	{label: "quit", rank: 6, any: []bind{{"ctrl+c", actCtrlC}}, panes: []bind{{"q", actQuit}}, cmd: "/quit",
-		help: "quit: Ctrl+C twice, or q in the panes"},
+	{label: "quit", rank: 2, any: []bind{{"ctrl+c", actCtrlC}}, panes: []bind{{"q", actQuit}}, cmd: "/quit",
+		help: "end the program: Ctrl+C twice, or q in the panes"},
 
 	{any: []bind{{"pgup", actPageUp}, {"pgdown", actPageDown}},
 		help: "scroll the chat; so does the mouse wheel"},

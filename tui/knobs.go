@@ -36,7 +36,9 @@ const verdictShown = 12 * time.Second
 // laneSteps are the counts that F3 and F4 walk.
 var laneSteps = []int{1, 2, 4, 8}
 
-// wanted returns the value a knob will have once pending wishes are applied.
+// want* return the value that a knob will have once the waiting wishes are
+// applied.
+
 func (m *Model) wantRelease() bool {
 	if m.want.ReleaseMmap != nil {
 		return *m.want.ReleaseMmap
@@ -174,6 +176,9 @@ func stepCache(n, dir int, all, step int64) int {
 // knobValue is a knob's value as the footer shows it: the one wished for while
 // a wish waits.
 func (m *Model) knobValue(k knob) string {
+	if !m.cfg.Stream && (k == knobLanes || k == knobCache || k == knobOverlap) {
+		return notMeasured
+	}
 	switch k {
 	case knobRelease:
 		return onOff(m.wantRelease())

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -74,6 +75,7 @@ type Model struct {
 
 	live    *profile.Snapshot // the latest
 	frozen  *profile.Snapshot // what the panes show while they are held still
+	spare   *profile.Snapshot // to be filled next
 	tickSeq int
 	warmth  int // ticks to go before the ticker slows down
 
@@ -84,6 +86,8 @@ type Model struct {
 	rows    []int    // of each pane
 	column  []string // the panes as last drawn; nil when they must be redrawn
 	runs    runList
+	help    helpPage
+	dropped int // turns that no longer fit the context, as last told
 
 	status      string
 	statusStyle style
@@ -103,6 +107,7 @@ func newModel(o Options, term terminal) *Model {
 	base := paneBase{th: m.th, s: m.live}
 	m.panes = []pane{&timelinePane{paneBase: base}, &cachePane{base}, &lanesPane{base}, &mappingPane{base}, &processPane{base}}
 	m.runs = runList{th: m.th, baseline: -1}
+	m.help.th = m.th
 	return m
 }
 
@@ -169,6 +174,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case appliedMsg:
 		return m, m.onApplied(msg)
 	case newChatMsg:
+		m.say(m.th.accent, "new chat")
 		return m, m.settle()
 	default:
 		if m.focus == onPrompt { // what the prompt asked for itself, such as the clipboard
@@ -249,12 +255,15 @@ func (m *Model) tick() tea.Cmd {
 	if m.state == idle && m.warmth <= 0 {
 		d = slowTick
 	}
-	seq, eng := m.tickSeq, m.eng
+	seq, eng, s := m.tickSeq, m.eng, m.spare
+	m.spare = nil
+	if s == nil {
+		s = new(profile.Snapshot)
+	}
 	return m.tock(d, func(time.Time) tea.Msg {
 		if eng == nil {
 			return tickMsg{seq: seq}
 		}
-		s := new(profile.Snapshot)
 		eng.Snapshot(s)
 		return tickMsg{seq, s}
 	})
@@ -269,6 +278,9 @@ func (m *Model) wake() tea.Cmd {
 
 func (m *Model) onTick(msg tickMsg) tea.Cmd {
 	if msg.seq != m.tickSeq {
+		if msg.snap != nil {
+			m.spare = msg.snap
+		}
 		return nil
 	}
 	if msg.snap != nil {
@@ -285,10 +297,18 @@ func (m *Model) onTick(msg tickMsg) tea.Cmd {
 
 // take makes a snapshot the latest.
 func (m *Model) take(s *profile.Snapshot) {
+	before := m.live
 	m.live = s
 	if m.frozen == nil {
 		m.show(s)
 	}
+	if before != m.frozen {
+		m.spare = before
+	}
+	if n := s.DroppedTurns; n > m.dropped && m.answer != nil {
+		m.chat.noteBefore(m.answer, m.now(), fmt.Sprintf("the context is full: the oldest %s dropped", plural(int64(n-m.dropped), "turn")))
+	}
+	m.dropped = s.DroppedTurns
 }
 
 // show makes the panes draw a snapshot.

@@ -22,6 +22,9 @@ type paneBase struct {
 func (p *paneBase) Apply(s *profile.Snapshot) { p.s = s }
 func (p *paneBase) SetSize(w, h int)          { p.w, p.h = w, h }
 
+// blank reports that there is nothing to draw yet: a figure of 0 would be a lie.
+func (p *paneBase) blank() bool { return p.s.Phase == profile.Loading }
+
 // fill cuts or fills rows to the pane's height.
 func (p *paneBase) fill(rows []string) []string {
 	if len(rows) > p.h {
@@ -35,6 +38,9 @@ func (p *paneBase) fill(rows []string) []string {
 
 // titled puts a pane's number and name before its figures.
 func (p *paneBase) titled(w int, name string, parts ...part) string {
+	if p.blank() {
+		parts = nil
+	}
 	all := append([]part{p.th.p(0, p.th.title, name)}, parts...)
 	s, _ := p.th.fit(w, 2, all...)
 	return s
@@ -68,14 +74,24 @@ func stack(panes []pane, picked, h int) []int {
 	return rows
 }
 
-// frameTop draws a title into the top line of a frame w columns wide.
-func (t *theme) frameTop(left, right, title string, w int, focused bool) string {
+// frameTop draws a title, and on the right a badge, into the top line of a
+// frame w columns wide.
+func (t *theme) frameTop(left, right, title string, badge part, w int, focused bool) string {
 	st, lead := t.frame, t.g.h
 	if focused {
 		st, lead = t.focused, t.g.focus
 	}
-	title = t.cut(title, w-6)
-	return st.on(left+lead) + " " + title + " " + st.on(repeat(t.g.h, w-5-t.width(title))+right)
+	end := right
+	if badge.w > 0 {
+		end = t.g.h + right
+		w--
+	}
+	title = t.cut(title, w-6-badge.w)
+	line := st.on(left+lead) + " " + title + " "
+	if badge.w == 0 {
+		return line + st.on(repeat(t.g.h, w-5-t.width(title))+end)
+	}
+	return line + st.on(repeat(t.g.h, w-7-t.width(title)-badge.w)) + " " + badge.s + " " + st.on(end)
 }
 
 // frameBottom closes a frame.

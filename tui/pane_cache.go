@@ -9,19 +9,22 @@ type cachePane struct{ paneBase }
 
 func (p *cachePane) Title(w int) string {
 	th, c := p.th, &p.s.Cache
-	if !c.Streaming {
+	if !c.Streaming && !p.blank() {
 		return p.titled(w, "2 cache", th.p(0, th.dim, "not streaming"))
 	}
 	return p.titled(w, "2 cache",
-		th.kv(0, "hit", maybe(c.HitRun, percent)+" %"),
+		th.kv(0, "hit", maybe(c.HitRun, percent, " %")),
 		th.bar(c.HitRun.Value/100, 12, th.hit).ranked(3),
-		th.kv(1, "now", maybe(c.HitNow, percent)+" %"),
+		th.kv(1, "now", maybe(c.HitNow, percent, " %")),
 		th.kv(2, "policy", cleanLine(c.Policy)))
 }
 
 func (p *cachePane) Rows() (want, most int) { return 3, 4 }
 
 func (p *cachePane) Render() []string {
+	if p.blank() {
+		return p.fill(nil)
+	}
 	th, s, c := p.th, p.s, &p.s.Cache
 	if !c.Streaming {
 		return p.fill([]string{th.row(p.w, 2, th.p(0, "", "experts are computed from the file's mapping"))})
@@ -31,9 +34,9 @@ func (p *cachePane) Render() []string {
 		th.row(p.w, 2, p.cycle(), th.kv(1, "one layer", inMiB(float64(c.LayerWorkingSet))+" MiB")),
 		th.row(p.w, 2,
 			th.p(1, th.dim, "a token:"),
-			th.colour(0, th.evicted, "evicted", maybe(c.EvictionsPerTok, sig)),
-			th.kv(0, "re-read", maybe(c.RereadsPerTok, sig)),
-			th.colour(0, th.read, "read", maybeMiB(c.ReadPerTok)+" MiB")),
+			th.colour(0, th.evicted, "evicted", maybe(c.EvictionsPerTok, sig, "")),
+			th.kv(0, "re-read", maybe(c.RereadsPerTok, sig, "")),
+			th.colour(0, th.read, "read", maybe(c.ReadPerTok, inMiB, " MiB"))),
 		th.row(p.w, 2,
 			th.kv(0, "slots", fmt.Sprintf("%d/%d", c.SlotsUsed, c.Slots)),
 			th.kv(1, "arena", inMiB(float64(c.Arena))+" MiB"),

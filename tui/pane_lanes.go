@@ -10,7 +10,7 @@ type lanesPane struct{ paneBase }
 
 func (p *lanesPane) Title(w int) string {
 	th, l := p.th, &p.s.Lanes
-	if l.Engine == "" {
+	if l.Engine == "" && !p.blank() {
 		return p.titled(w, "3 lanes", th.p(0, th.dim, "nothing is streamed"))
 	}
 	mode := th.p(0, "", fmt.Sprintf("%d x %s", l.N, cleanLine(l.Mode)))
@@ -18,9 +18,9 @@ func (p *lanesPane) Title(w int) string {
 		mode = th.p(0, th.read, fmt.Sprintf("%d x %s", l.N, cleanLine(l.Mode)))
 	}
 	return p.titled(w, "3 lanes", mode,
-		th.p(0, "", maybe(l.Rate, inMiBs)),
-		th.kv(1, "p50", maybeMs(l.P50)),
-		th.kv(1, "p99", maybeMs(l.P99)+" ms"))
+		th.p(0, "", maybe(l.Rate, inMiBs, "")),
+		th.kv(1, "p50", maybe(l.P50, ms, "")),
+		th.kv(1, "p99", maybe(l.P99, ms, " ms")))
 }
 
 func (p *lanesPane) Rows() (want, most int) {
@@ -47,15 +47,19 @@ func (p *lanesPane) columns() int {
 }
 
 func (p *lanesPane) Render() []string {
+	if p.blank() {
+		return p.fill(nil)
+	}
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" {
 		return p.fill([]string{th.row(p.w, 2, th.p(0, "", "reads are page faults of the mapping, not lanes"))})
 	}
 	rows := p.bars()
+	rows = rows[:min(len(rows), max(p.h-1, 1))] // with more lanes than room, the sum stays
 	rows = append(rows, th.row(p.w, 2,
-		th.kv(0, "run", maybe(l.RateRun, inMiBs)),
+		th.kv(0, "run", maybe(l.RateRun, inMiBs, "")),
 		th.kv(1, "queue", fmt.Sprint(l.Queue)),
-		th.kv(2, "wake p50", maybeMs(l.Wake50)+" ms"),
+		th.kv(2, "wake p50", maybe(l.Wake50, ms, " ms")),
 		th.kv(1, "overlap", onOff(l.Overlap)),
 		th.kv(3, "engine", cleanLine(l.Engine))))
 	if l.Reason != "" {
@@ -96,7 +100,7 @@ func (p *lanesPane) bars() []string {
 			if most > 0 {
 				share = rate.Value / most
 			}
-			text := fmt.Sprintf("%4s", maybe(rate, func(v float64) string { return fmt.Sprintf("%.0f", v/mib) }))
+			text := fmt.Sprintf("%4s", maybe(rate, func(v float64) string { return fmt.Sprintf("%.0f", v/mib) }, ""))
 			if cell >= 2*laneCell {
 				text += " MiB/s"
 			}

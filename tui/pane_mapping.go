@@ -34,10 +34,13 @@ func (p *mappingPane) Title(w int) string {
 func (p *mappingPane) Rows() (want, most int) { return 2, 3 }
 
 func (p *mappingPane) Render() []string {
+	if p.blank() {
+		return p.fill(nil)
+	}
 	th, m := p.th, &p.s.Mapping
 	rows := []string{th.row(p.w, 2, p.verdict()...)}
 	dense := th.kv(0, "dense weights", m.Dense)
-	res := th.kv(1, "resident", maybe(m.DenseResident, func(v float64) string { return percent(v*100) + " %" }))
+	res := th.kv(1, "resident", maybe(m.DenseResident, func(v float64) string { return percent(v*100) + " %" }, ""))
 	rows = append(rows, th.row(p.w, 2, dense, res))
 	if m.Inside != "" {
 		rows = append(rows, th.row(p.w, 2, th.kv(0, "inside:", cleanLine(m.Inside))))

@@ -45,16 +45,16 @@ func (p *timelinePane) Title(w int) string {
 	}
 	return p.titled(w, "1 token",
 		th.p(0, th.bold, last),
-		th.kv(2, "p50", maybeMs(s.Wall.P50)),
-		th.kv(2, "p95", maybeMs(s.Wall.P95)+" ms"),
-		th.kv(1, "ceiling", maybe(ceiling(s), sig)+" tok/s"))
+		th.kv(2, "p50", maybe(s.Wall.P50, ms, "")),
+		th.kv(2, "p95", maybe(s.Wall.P95, ms, " ms")),
+		th.kv(1, "ceiling", maybe(ceiling(s), sig, " tok/s")))
 }
 
-func (p *timelinePane) Rows() (want, most int) { return 7, 200 }
+func (p *timelinePane) Rows() (want, most int) { return 5, 200 }
 
 func (p *timelinePane) Render() []string {
-	if p.h == 0 {
-		return nil
+	if p.h == 0 || p.blank() {
+		return p.fill(nil)
 	}
 	var rows []string
 	tableRows := 0
@@ -79,6 +79,9 @@ func (p *timelinePane) legend() string {
 	val := func(v int64) string {
 		if n == 0 {
 			return notMeasured
+		}
+		if v >= 9_950_000 {
+			return fmt.Sprintf("%.0f", float64(v)/1e6)
 		}
 		return ms(v)
 	}
@@ -146,15 +149,19 @@ func (p *timelinePane) chart(h int) []string {
 	top := p.scale(max(shown, 1))
 	per := float64(top) / float64(h)
 
-	lineRow := -1
+	lineRow, line := -1, ""
 	if r, k := perToken(p.s); k > 0 {
-		lineRow = int(float64(r.Wall-r.Stall) / per)
+		lineRow, line = int(float64(r.Wall-r.Stall)/per), ms(r.Wall-r.Stall)
 	}
 	rows := make([]string, h)
 	var b strings.Builder
 	for row := h - 1; row >= 0; row-- {
 		b.Reset()
-		b.WriteString(p.axis(row, h, top))
+		if row == lineRow && row > 0 && row < h-1 {
+			b.WriteString(th.bold.on(th.padLeft(line, 4)) + th.dim.on(" "+th.g.v))
+		} else {
+			b.WriteString(p.axis(row, h, top, lineRow))
+		}
 		var run style
 		var cells strings.Builder
 		flush := func() {
@@ -208,18 +215,16 @@ func (p *timelinePane) cell(r *profile.Record, at float64) (style, string) {
 }
 
 // axis labels the top, the middle and the bottom row.
-func (p *timelinePane) axis(row, h int, top int64) string {
+// The ceiling has a label of its own and needs room around it.
+func (p *timelinePane) axis(row, h int, top int64, lineRow int) string {
 	label := ""
 	switch {
 	case row == h-1:
-		label = ms(top)
-		if h > 1 && row == h-1 && len(label) > 4 {
-			label = label[:4]
-		}
+		label = p.th.cut(ms(top), 4)
 	case row == 0:
 		label = "0"
-	case h >= 5 && row == h/2:
-		label = sig(float64(top) / 1e6 * float64(row) / float64(h))
+	case h >= 5 && row == h/2 && lineRow != row-1 && lineRow != row+1:
+		label = ms(top / 2)
 	}
 	return p.th.dim.on(fmt.Sprintf("%4s %s", label, p.th.g.v))
 }
@@ -234,7 +239,7 @@ func (p *timelinePane) tokens(h int) []string {
 		if !ok {
 			break
 		}
-		hit := maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), percent)
+		hit := maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), percent, "")
 		rows = append(rows, th.pad(fmt.Sprintf("%8s %8s %8s %8s %8s %8s %9s %6s %6d %7d",
 			fmt.Sprintf("%d.%d", r.Run, r.Step), ms(r.Wall), ms(r.Compute), ms(r.Mgmt), ms(r.Stall), ms(r.Other),
 			inMiB(float64(r.ExpertBytes)), hit, r.Evictions, r.Rereads), p.w))

@@ -72,10 +72,9 @@ func (l *runList) related(i int) (int, string) {
 // summary is the line under an answer.
 func (l *runList) summary(r *engine.Run) string {
 	t := &r.Result.PerToken
-	s := fmt.Sprintf("%s, %s tok/s, %s s/token: compute %s, mgmt %s, stall %s, other %s; hit %s %%, read %s MiB/token",
-		plural(int64(r.Result.NGen), "token"), maybe(r.Result.DecodeTPS, sig), maybe(t.Wall, fixed(3)),
-		maybe(t.Compute, fixed(3)), maybe(t.Mgmt, fixed(3)), maybe(t.Stall, fixed(3)), maybe(t.Other, fixed(3)),
-		maybe(r.Result.Cache.HitPct, percent), maybe(r.Result.ReadMiBPerToken, fixed(1)))
+	toMs := func(v float64) string { return sig(v * 1e3) }
+	s := fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
+		plural(int64(r.Result.NGen), "token"), maybe(r.Result.DecodeTPS, sig, ""), maybe(t.Wall, toMs, ""), maybe(t.Stall, toMs, ""), maybe(r.Result.Cache.HitPct, percent, ""))
 	switch r.Result.StopReason {
 	case "length":
 		s += "; ended at the token limit"
@@ -113,8 +112,8 @@ func (l *runList) verdict(i int) string {
 		return fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, c.Reason)
 	}
 	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s s/token from %s, %s; text %s",
-		b.N, a.N, differs(c), maybe(b.Result.DecodeTPS, sig), maybe(a.Result.DecodeTPS, sig), maybe(c.SpeedPct, signed),
-		maybe(b.Result.PerToken.Stall, fixed(3)), maybe(a.Result.PerToken.Stall, fixed(3)), maybe(c.StallPct, signed), sameText(c))
+		b.N, a.N, differs(c), maybe(b.Result.DecodeTPS, sig, ""), maybe(a.Result.DecodeTPS, sig, ""), maybe(c.SpeedPct, signed, ""),
+		maybe(b.Result.PerToken.Stall, secondsPerToken, ""), maybe(a.Result.PerToken.Stall, secondsPerToken, ""), maybe(c.StallPct, signed, ""), sameText(c))
 }
 
 func differs(c engine.Comparison) string {
@@ -140,15 +139,15 @@ type runColumn struct {
 }
 
 var runColumns = []runColumn{
-	{"tok/s", 6, 0, func(r *engine.Run) string { return maybe(r.Result.DecodeTPS, sig) }},
+	{"tok/s", 6, 0, func(r *engine.Run) string { return maybe(r.Result.DecodeTPS, sig, "") }},
 	{"change", 7, 0, nil},
-	{"compute", 7, 3, func(r *engine.Run) string { return maybe(r.Result.PerToken.Compute, fixed(3)) }},
-	{"mgmt", 6, 4, func(r *engine.Run) string { return maybe(r.Result.PerToken.Mgmt, fixed(3)) }},
-	{"stall", 6, 0, func(r *engine.Run) string { return maybe(r.Result.PerToken.Stall, fixed(3)) }},
-	{"other", 6, 5, func(r *engine.Run) string { return maybe(r.Result.PerToken.Other, fixed(3)) }},
-	{"p50 ms", 6, 2, func(r *engine.Run) string { return maybe(r.Result.IO.P50, sig) }},
-	{"MiB/tok", 7, 2, func(r *engine.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1)) }},
-	{"hit %", 5, 1, func(r *engine.Run) string { return maybe(r.Result.Cache.HitPct, percent) }},
+	{"compute", 7, 3, func(r *engine.Run) string { return maybe(r.Result.PerToken.Compute, secondsPerToken, "") }},
+	{"mgmt", 6, 4, func(r *engine.Run) string { return maybe(r.Result.PerToken.Mgmt, secondsPerToken, "") }},
+	{"stall", 6, 0, func(r *engine.Run) string { return maybe(r.Result.PerToken.Stall, secondsPerToken, "") }},
+	{"other", 6, 5, func(r *engine.Run) string { return maybe(r.Result.PerToken.Other, secondsPerToken, "") }},
+	{"p50 ms", 6, 2, func(r *engine.Run) string { return maybe(r.Result.IO.P50, sig, "") }},
+	{"MiB/tok", 7, 2, func(r *engine.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1), "") }},
+	{"hit %", 5, 1, func(r *engine.Run) string { return maybe(r.Result.Cache.HitPct, percent, "") }},
 	{"evict", 7, 5, func(r *engine.Run) string {
 		if !r.Result.Cache.Evictions.OK {
 			return notMeasured
@@ -162,19 +161,15 @@ const (
 	diffColumn = 22 // least
 )
 
-func (l *runList) title(simulated bool) string {
-	t := l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in s/token")
-	if simulated {
-		t += "  " + l.th.alert.on("SIMULATED")
-	}
-	return t
+func (l *runList) title() string {
+	return l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in s/token")
 }
 
 // columns drops what a narrow screen has no room for.
 func (l *runList) columns(w int) []runColumn {
 	cols := slices.Clone(runColumns)
 	for {
-		total := 4 + diffColumn + 2 + textColumn
+		total := 5 + diffColumn + 2 + textColumn
 		worst := -1
 		for i, c := range cols {
 			total += c.w + 1
@@ -200,12 +195,12 @@ func (l *runList) render(w, h int) []string {
 		return []string{th.pad("no run yet: ask something, then press ^G to repeat it with other settings", w)}
 	}
 	cols := l.columns(w)
-	diffW := w - 4 - 2 - textColumn
+	diffW := w - 5 - 2 - textColumn
 	for _, c := range cols {
 		diffW -= c.w + 1
 	}
 	var head strings.Builder
-	head.WriteString("run " + th.pad("settings that differ", diffW))
+	head.WriteString(" run " + th.pad("settings that differ", diffW))
 	for _, c := range cols {
 		head.WriteString(" " + th.padLeft(c.name, c.w))
 	}
@@ -228,7 +223,11 @@ func (l *runList) row(i int, cols []runColumn, diffW int) string {
 	th, r := l.th, l.runs[i]
 	what, text, change := l.relation(i)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%3d %s", r.N, th.pad(th.shown(what), diffW))
+	mark := " "
+	if i == l.at {
+		mark = th.g.focus
+	}
+	fmt.Fprintf(&b, "%s%3d %s", mark, r.N, th.pad(th.shown(what), diffW))
 	for _, c := range cols {
 		v := change
 		if c.get != nil {
@@ -267,7 +266,7 @@ func (l *runList) relation(i int) (what, text, change string) {
 	if l.baseline < 0 && j > 0 {
 		what = fmt.Sprintf("to %d: %s", l.runs[j].N, what)
 	}
-	return what, sameText(c), maybe(c.SpeedPct, signed)
+	return what, sameText(c), maybe(c.SpeedPct, signed, "")
 }
 
 // detail tells all about the picked run.

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -61,6 +62,33 @@ func (t *transcript) addNote(when time.Time, warn bool, text string) {
 	b := &block{kind: fromUs, when: when, warn: warn}
 	b.addText(text)
 	t.add(b)
+}
+
+// noteBefore puts a line of our own in front of a block.
+func (t *transcript) noteBefore(b *block, when time.Time, text string) {
+	i := slices.Index(t.blocks, b)
+	if i < 0 {
+		return
+	}
+	n := &block{kind: fromUs, when: when, warn: true}
+	n.addText(text)
+	t.blocks = slices.Insert(t.blocks, i, n)
+	if !t.follow && t.topBlk >= i {
+		t.topBlk++
+	}
+}
+
+// dropEmpty removes a turn in which nothing was said.
+func (t *transcript) dropEmpty(b *block) {
+	i := slices.Index(t.blocks, b)
+	if i < 0 || b.text.Len() > 0 || b.reasoning.Len() > 0 {
+		return
+	}
+	t.blocks = slices.Delete(t.blocks, i, i+1)
+	if !t.follow && t.topBlk > i {
+		t.topBlk--
+	}
+	t.clamp()
 }
 
 // rewrap forgets all lines, after the terminal's way to measure text changed.

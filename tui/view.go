@@ -30,7 +30,7 @@ func (m *Model) geometry() geometry {
 	g.body = m.h - 2 - g.footer
 	switch {
 	case m.w >= wideFrom:
-		g.right = min(max(m.w*45/100, 54), 90)
+		g.right = min(max(m.w*45/100, 56), 90)
 		g.left = m.w - g.right - 1
 	case m.focus == onPrompt:
 		g.left = m.w
@@ -99,17 +99,17 @@ func (m *Model) frame() string {
 	if m.tooSmall() {
 		return m.small()
 	}
-	g := m.geometry()
+	g, th := m.geometry(), m.th
 	rows := make([]string, 0, m.h)
 	rows = append(rows, m.header())
 	switch m.screen {
 	case helpScreen:
-		rows = append(rows, m.boxed(m.w, g.body, "help", m.help(m.w-4, g.body-2))...)
+		rows = append(rows, m.boxed(g.body, m.boxTop(th.title.on("help"), part{}), m.help.render(m.w-4, g.body-2))...)
 	case runsScreen:
-		rows = append(rows, m.boxed(m.w, g.body, m.runs.title(m.live.Simulated), m.runs.render(m.w-4, g.body-2))...)
+		rows = append(rows, m.boxed(g.body, m.boxTop(m.runs.title(), m.paneBadge()), m.runs.render(m.w-4, g.body-2))...)
 	case paneScreen:
 		p := m.panes[m.picked]
-		rows = append(rows, m.boxed(m.w, g.body, m.paneTitle(p, m.w-6), p.Render())...)
+		rows = append(rows, m.boxed(g.body, m.paneTop(p, th.g.tl, th.g.tr, m.w, true), p.Render())...)
 	default:
 		rows = append(rows, m.mainBody(g)...)
 	}
@@ -143,20 +143,22 @@ func (m *Model) mainBody(g geometry) []string {
 	return rows
 }
 
-// boxed frames rows that fill a whole box.
-func (m *Model) boxed(w, h int, title string, rows []string) []string {
-	th := m.th
-	side := th.focused.on(th.g.v)
-	out := make([]string, 0, h)
-	out = append(out, th.frameTop(th.g.tl, th.g.tr, title, w, true))
+func (m *Model) boxTop(title string, badge part) string {
+	return m.th.frameTop(m.th.g.tl, m.th.g.tr, title, badge, m.w, true)
+}
+
+// boxed frames rows that fill the whole body.
+func (m *Model) boxed(h int, top string, rows []string) []string {
+	side := m.th.focused.on(m.th.g.v)
+	out := append(make([]string, 0, h), top)
 	for i := range h - 2 {
-		line := blanks(w - 4)
+		line := blanks(m.w - 4)
 		if i < len(rows) {
 			line = rows[i]
 		}
 		out = append(out, side+" "+line+" "+side)
 	}
-	return append(out, th.frameBottom(w, true))
+	return append(out, m.th.frameBottom(m.w, true))
 }
 
 // chatBox is the transcript over the prompt.
@@ -169,7 +171,7 @@ func (m *Model) chatBox(g geometry) []string {
 	}
 	side := st.on(th.g.v)
 	out := make([]string, 0, g.body)
-	out = append(out, th.frameTop(th.g.tl, th.g.tr, th.title.on("chat"), g.left, focused))
+	out = append(out, th.frameTop(th.g.tl, th.g.tr, th.title.on("chat"), part{}, g.left, focused))
 	for _, l := range m.chat.render() {
 		out = append(out, side+" "+l+" "+side)
 	}
@@ -188,19 +190,37 @@ func (m *Model) chatBox(g geometry) []string {
 func (m *Model) divider(w int, st style) string {
 	th := m.th
 	if n := m.chat.below(); n > 0 {
-		hint := fmt.Sprintf("%s %s below: ^End jumps there", th.g.down, plural(int64(n), "line"))
+		key := "^End"
+		if m.prompt.Value() == "" || m.focus == onPanes {
+			key = "End"
+		}
+		hint := fmt.Sprintf("%s %s below: %s jumps there", th.g.down, plural(int64(n), "line"), key)
 		return st.on(th.g.teeL+th.g.h) + " " + th.read.on(hint) + " " + st.on(repeat(th.g.h, w-5-th.width(hint))+th.g.teeR)
 	}
 	return st.on(th.g.teeL + repeat(th.g.h, w-2) + th.g.teeR)
 }
 
-func (m *Model) paneTitle(p pane, w int) string {
-	th := m.th
-	badges, n := th.fit(w/2, 1, m.badges()...)
-	if n == 0 {
-		return p.Title(w)
+// paneBadge is what every pane must say of its figures; the header says more.
+func (m *Model) paneBadge() part {
+	var ps []part
+	if m.live.Simulated {
+		ps = append(ps, m.th.p(0, m.th.alert, "SIMULATED"))
 	}
-	return badges + "  " + p.Title(w-n-2)
+	if m.frozen != nil {
+		ps = append(ps, m.th.p(0, m.th.accent, "FROZEN"))
+	}
+	s, w := m.th.fit(40, 1, ps...)
+	return part{s: s, w: w}
+}
+
+// paneTop is the top line of a pane's frame.
+func (m *Model) paneTop(p pane, left, right string, w int, focused bool) string {
+	badge := m.paneBadge()
+	room := w - 6
+	if badge.w > 0 {
+		room -= badge.w + 3
+	}
+	return m.th.frameTop(left, right, p.Title(room), badge, w, focused)
 }
 
 // paneColumn draws the panes on top of each other, their frames touching.
@@ -218,7 +238,7 @@ func (m *Model) paneColumn(w int) []string {
 			st = th.focused
 		}
 		side := st.on(th.g.v)
-		out = append(out, th.frameTop(l, r, m.paneTitle(p, w-6), w, focused))
+		out = append(out, m.paneTop(p, l, r, w, focused))
 		for _, line := range p.Render() {
 			out = append(out, side+" "+line+" "+side)
 		}
@@ -237,6 +257,9 @@ func (m *Model) badges() []part {
 	if m.live.Lossy {
 		ps = append(ps, th.p(0, th.read, "LOSSY"))
 	}
+	if m.live.Process.Contended {
+		ps = append(ps, th.p(0, th.read, "CONTENDED"))
+	}
 	if m.frozen != nil {
 		ps = append(ps, th.p(0, th.accent, "FROZEN"))
 	}
@@ -250,11 +273,10 @@ func (m *Model) header() string {
 	if m.state == loading {
 		right = append(right, th.p(0, th.accent, m.loadingText()))
 	} else {
-		right = append(right,
-			th.kv(3, "ctx", fmt.Sprintf("%d/%d", s.CtxUsed, s.Ctx)),
-			th.p(0, th.bold, m.phaseText()),
-			th.p(0, th.bold, maybe(s.DecodeTPS, sig)+" tok/s"),
-			th.p(2, "", seconds(s.Elapsed)))
+		right = append(right, m.ctxPart(), th.p(0, th.bold, m.phaseText()))
+		if s.Run > 0 {
+			right = append(right, th.p(0, th.bold, maybe(s.DecodeTPS, sig, " tok/s")), th.p(2, "", seconds(s.Elapsed)))
+		}
 	}
 	r, rw := th.fit(m.w-7, 3, right...)
 	name := cleanLine(s.Model.Name)
@@ -269,10 +291,20 @@ func (m *Model) header() string {
 		left = append(left, th.p(5, "", q))
 	}
 	if s.Model.FileBytes > 0 {
-		left = append(left, th.p(3, "", size(s.Model.FileBytes)+" on "+maybeSize(s.Model.HostMemory)+" RAM"))
+		left = append(left, th.p(3, "", size(s.Model.FileBytes)+" on "+maybe(s.Model.HostMemory, size, "")+" RAM"))
 	}
 	l, lw := th.fit(m.w-rw-2, 2, left...)
 	return l + blanks(m.w-lw-rw) + r
+}
+
+// ctxPart is how much of the context is used, noticeable from four fifths on.
+func (m *Model) ctxPart() part {
+	s := m.live
+	text := fmt.Sprintf("%d/%d", s.CtxUsed, s.Ctx)
+	if s.Ctx > 0 && s.CtxUsed*5 >= s.Ctx*4 {
+		return m.th.p(2, m.th.read, "ctx "+text)
+	}
+	return m.th.kv(3, "ctx", text)
 }
 
 func (m *Model) loadingText() string {
@@ -309,20 +341,27 @@ func (m *Model) statusLine() string {
 	if m.status != "" && m.now().Before(m.statusUntil) {
 		return th.row(m.w, 2, th.p(0, m.statusStyle, " "+th.shown(m.status)))
 	}
-	hint := "Enter sends   Alt+Enter new line   PgUp/PgDn scroll   Tab panes"
+	if m.queued != "" {
+		return th.row(m.w, 2, th.p(0, th.accent, " waiting to be sent: "+th.shown(cleanLine(m.queued))))
+	}
+	hints := []string{"Enter sends", "Alt+Enter new line", "Tab panes", "PgUp/PgDn scroll"}
 	switch {
 	case m.screen == helpScreen:
-		hint = "Esc closes this page"
+		hints = []string{"Up/Down scrolls", "Esc closes this page"}
 	case m.screen == runsScreen:
-		hint = "Up/Down picks a run   Enter makes it the baseline   Esc closes"
+		hints = []string{"Esc closes", "Up/Down picks a run", "Enter makes it the baseline"}
 	case m.screen == paneScreen:
-		hint = "e or Esc closes   1-5 another pane   Space freezes"
+		hints = []string{"e or Esc closes", "1-5 another pane", "Space freezes"}
 	case m.focus == onPanes:
-		hint = "the panes have the keys: 1-5 picks, e expands, Space freezes, Tab goes back to the prompt"
+		hints = []string{"Tab goes back to the prompt", "1-5 picks a pane", "e expands it", "Space freezes"}
 	case m.state == loading:
-		hint = "type already; Enter sends when the model is ready   Ctrl+C quits"
+		hints = []string{"type already", "Enter sends when the model is ready", "Ctrl+C quits"}
 	}
-	return th.row(m.w, 2, th.p(0, th.dim, " "+hint))
+	parts := make([]part, len(hints))
+	for i, s := range hints {
+		parts[i] = th.p(i, th.dim, s)
+	}
+	return " " + th.row(m.w-1, 3, parts...)
 }
 
 // footer lists the keys with the state of what they change, in one or two
@@ -336,7 +375,7 @@ func (m *Model) footer() []string {
 		if r.label == "" {
 			continue
 		}
-		keys := caps(r.any, "/")
+		keys, label := caps(r.any, "/"), r.label
 		if onTwins && len(r.panes) > 0 {
 			keys = caps(r.panes, " ")
 			if r.label == "pane" {
@@ -353,11 +392,14 @@ func (m *Model) footer() []string {
 			}
 		case "panes":
 			keys = "Tab"
+			if onTwins {
+				label = "prompt"
+			}
 		case "expand":
 			keys = "e"
 		}
-		it := part{th.bold.on(keys) + " " + r.label, th.width(keys) + 1 + len(r.label), r.rank}
-		if r.knob != knobNone {
+		it := part{th.bold.on(keys) + " " + label, th.width(keys) + 1 + len(label), r.rank}
+		if r.knob != knobNone && m.state != loading {
 			v := m.knobValue(r.knob)
 			it.s += " " + th.accent.on(v)
 			it.w += 1 + len(v)
@@ -417,9 +459,10 @@ func (m *Model) small() string {
 		"Make it bigger, or use --plain.",
 		"Ctrl+C twice quits.",
 	}
-	if len(lines) > m.h {
-		lines = lines[:m.h]
+	for len(lines) < m.h {
+		lines = append(lines, "")
 	}
+	lines = lines[:m.h]
 	for i, l := range lines {
 		lines[i] = th.pad(l, m.w)
 	}

@@ -35,7 +35,7 @@ func (w *wrapped) update(src string, width int, m ansi.Method) {
 
 // appendWrapped wraps src[from:] into lines of at most width columns. It
 // breaks at spaces, which are dropped at a break, and inside words that are
-// longer than a line. Spaces at the start of a paragraph are kept: they are
+// longer than a line; a number keeps its percent sign. Spaces at the start of a paragraph are kept: they are
 // indentation.
 func appendWrapped(lines []textLine, src string, from, width int, m ansi.Method) []textLine {
 	start, col := from, 0
@@ -50,7 +50,7 @@ func appendWrapped(lines []textLine, src string, from, width int, m ansi.Method)
 			continue
 		}
 		n, cw := cluster(src[i:], m)
-		if src[i] == ' ' && !indent {
+		if src[i] == ' ' && !indent && !(i+1 < len(src) && src[i+1] == '%') {
 			if breakEnd < 0 || breakNext != i { // the first of a run of spaces ends the line
 				breakEnd = i
 			}

@@ -1,0 +1,473 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"bmoe/engine"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// midRun returns a screen on which an answer is being written, n deltas in.
+func midRun(t *testing.T, w, h, n int) *harness {
+	f := newFake()
+	f.step = make(chan struct{})
+	hs := start(t, w, h, Options{}, f)
+	hs.typed("Why is this laptop slow?")
+	hs.keys("enter")
+	hs.release(n)
+	return hs
+}
+
+// release lets n deltas through and shows them.
+func (h *harness) release(n int) {
+	for range n {
+		h.f.step <- struct{}{}
+		h.let++
+	}
+	h.settled()
+}
+
+// settled waits until the engine has handed over every delta it was let make.
+func (h *harness) settled() {
+	h.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		h.f.mu.Lock()
+		n := h.f.handed
+		h.f.mu.Unlock()
+		if n == h.let || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	h.tick()
+}
+
+func (h *harness) finish() {
+	h.t.Helper()
+	stop := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case h.f.step <- struct{}{}:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	h.wait("the run to end", func() bool { return h.m.state == idle })
+	close(stop)
+	h.tick()
+}
+
+func TestTogglesOfARunWaitForItsEnd(t *testing.T) {
+	h := midRun(t, 120, 40, 10)
+	h.wants("F2 release-mmap off", "F3/F4 lanes 4")
+	h.keys("f2", "f4", "f6", "f7")
+	h.wants("F2 release-mmap on next run", "F3/F4 lanes 8 next run", "F5/F6 cache 4500 MiB next run", "F7 overlap off next run")
+	if n := len(h.f.changes); n != 0 {
+		t.Fatalf("%d changes reached the engine during the run", n)
+	}
+	h.finish()
+	if len(h.f.changes) != 1 {
+		t.Fatalf("%d calls of Reconfigure, want 1", len(h.f.changes))
+	}
+	c := h.f.changes[0]
+	if !*c.ReleaseMmap || *c.Lanes != 8 || *c.CacheMiB != 4500 || *c.Overlap {
+		t.Fatalf("passed on %v %v %v %v", *c.ReleaseMmap, *c.Lanes, *c.CacheMiB, *c.Overlap)
+	}
+	h.wants("release-mmap on applied", "lanes 8 applied", "cache 4500 MiB applied", "overlap off applied", "overlap off applied")
+	h.said("release-mmap on: applied, lanes reopened")
+	h.lacks("next run")
+	h.time = h.time.Add(time.Minute)
+	h.lacks("off applied", "8 applied") // old news
+}
+
+func TestAWishCanBeTakenBack(t *testing.T) {
+	h := midRun(t, 120, 40, 3)
+	h.keys("f2", "f4", "f2", "f3")
+	h.lacks("next run")
+	h.finish()
+	if len(h.f.changes) != 0 {
+		t.Fatalf("Reconfigure was called with %+v", h.f.changes)
+	}
+}
+
+func TestAToggleWhileIdleIsAppliedAtOnce(t *testing.T) {
+	f := newFake()
+	f.decline = "2 weights still point into the mapping: token_embd, output"
+	h := start(t, 120, 40, Options{}, f)
+	h.keys("f2")
+	h.wait("the answer", func() bool { return h.m.state == idle })
+	h.wants("F2 release-mmap off declined", "! release-mmap off: declined, 2")
+	h.said("release-mmap off: declined, 2 weights still point into the mapping")
+}
+
+func TestLanesAndBudgetSteps(t *testing.T) {
+	for _, c := range []struct{ n, dir, want int }{{1, -1, 1}, {1, 1, 2}, {3, 1, 4}, {3, -1, 2}, {8, 1, 8}, {16, -1, 8}} {
+		if got := stepLanes(c.n, c.dir); got != c.want {
+			t.Errorf("lanes %d %+d: %d, want %d", c.n, c.dir, got, c.want)
+		}
+	}
+	const all, step = 192 * 104448, 192 * 104448 / 8 // the demo model
+	seen := []int{}
+	for n := 8; ; {
+		to := stepCache(n, +1, all, step)
+		if to == n {
+			break
+		}
+		n = to
+		seen = append(seen, n)
+	}
+	for n := seen[len(seen)-1]; ; {
+		to := stepCache(n, -1, all, step)
+		if to == n {
+			break
+		}
+		n = to
+		seen = append(seen, n)
+	}
+	if got := fmt.Sprint(seen); got != "[10 12 15 17 20 17 15 12 10 8 5 3]" {
+		t.Errorf("budgets in MiB: %s", got)
+	}
+	if got := stepCache(7, 1, 0, 0); got != 7 {
+		t.Errorf("without experts: %d", got)
+	}
+}
+
+func TestAgainComparesTheTwoRuns(t *testing.T) {
+	h := afterPair(t, 120, 40, Options{})
+	h.said("run 2 against run 1 (release-mmap on)", "text identical", "+51 %")
+	h.keys("f10")
+	h.wants("1 baseline", "2 release-mmap on", "identical")
+	h.keys("esc")
+	h.lacks("settings that differ")
+}
+
+func TestADifferentTextIsNoticed(t *testing.T) {
+	h := afterPair(t, 120, 40, Options{})
+	h.f.script = append([]engine.Delta{{Text: "No. "}}, h.f.script...)
+	h.keys("ctrl+g")
+	h.wait("the third run", func() bool { return len(h.m.runs.runs) == 3 && h.m.state == idle })
+	h.said("text DIFFERS")
+}
+
+func TestRunsThatCannotBeComparedSayWhy(t *testing.T) {
+	h := afterPair(t, 120, 40, Options{})
+	h.ask("And on Linux?")
+	h.keys("ctrl+g")
+	h.wait("the fourth run", func() bool { return len(h.m.runs.runs) == 4 && h.m.state == idle })
+	h.said("run 4 is not compared with run 3: one run started with a warm cache")
+	h.keys("f10", "up", "enter") // run 3 becomes the baseline
+	h.wants("3 baseline (chosen)", "the runs did not start fr")
+	h.keys("up")
+	h.wants("not compared with run 3: the runs did not start from the same state")
+	h.keys("down")
+	h.keys("enter") // and is let go
+	h.lacks("(chosen)")
+}
+
+func TestNothingToRepeat(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.keys("ctrl+g")
+	h.wants("nothing to repeat yet")
+}
+
+func TestFreezeHoldsThePanes(t *testing.T) {
+	h := midRun(t, 120, 40, 20)
+	h.keys("tab", "space")
+	h.wants("FROZEN", "decoding 20/256")
+	before := strings.Join(h.m.paneColumn(54), "\n")
+	h.release(10)
+	h.wants("decoding 30/256") // the header goes on
+	if after := strings.Join(h.m.paneColumn(54), "\n"); after != before {
+		t.Errorf("the panes moved while frozen")
+	}
+	h.keys("space")
+	h.lacks("FROZEN")
+	if after := strings.Join(h.m.paneColumn(54), "\n"); after == before {
+		t.Errorf("the panes did not catch up")
+	}
+	h.finish()
+}
+
+func TestEscStopsTheAnswer(t *testing.T) {
+	h := midRun(t, 120, 40, 20)
+	h.keys("esc")
+	h.wait("the run to stop", func() bool { return h.m.state == idle })
+	h.said("stopped", "20 tokens")
+	h.lacks("failed")
+	if len(h.m.runs.runs) != 1 || !errors.Is(h.m.runs.runs[0].Err, context.Canceled) {
+		t.Errorf("the stopped run is not in the list")
+	}
+}
+
+func TestEscClosesAViewBeforeItStops(t *testing.T) {
+	h := midRun(t, 120, 40, 5)
+	h.keys("f1", "esc")
+	if h.m.stopping || h.m.screen != mainScreen {
+		t.Fatal("Esc in the help stopped the answer")
+	}
+	h.finish()
+}
+
+func TestAPasteIsOneMessage(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.send(tea.PasteMsg{Content: "first\r\nsecond\rthird\n\tfourth\x1b[31m"})
+	if len(f.prompts) != 0 {
+		t.Fatal("the paste was sent by its own line feeds")
+	}
+	h.keys("enter")
+	h.wait("the answer", func() bool { return h.m.state == idle })
+	want := "first\nsecond\nthird\n    fourth[31m"
+	if len(f.prompts) != 1 || f.prompts[0] != want {
+		t.Fatalf("sent %q, want %q", f.prompts, want)
+	}
+}
+
+func TestALongPasteIsKeptWhole(t *testing.T) {
+	f := newFake()
+	h := start(t, 80, 24, Options{}, f)
+	lines := make([]string, 500)
+	for i := range lines {
+		lines[i] = fmt.Sprint("line ", i)
+	}
+	h.send(tea.PasteMsg{Content: strings.Join(lines, "\n")})
+	h.screen()
+	h.keys("enter")
+	h.wait("the answer", func() bool { return h.m.state == idle })
+	if len(f.prompts) != 1 || f.prompts[0] != strings.Join(lines, "\n") {
+		t.Fatal("a paste of 500 lines did not arrive as one message")
+	}
+}
+
+func TestNewlinesInThePrompt(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.typed("a")
+	h.keys("alt+enter")
+	h.typed("b")
+	h.keys("ctrl+j")
+	h.typed("c")
+	h.keys("shift+enter")
+	h.typed("d")
+	h.keys("enter")
+	h.wait("the answer", func() bool { return h.m.state == idle })
+	if f.prompts[0] != "a\nb\nc\nd" {
+		t.Fatalf("sent %q", f.prompts[0])
+	}
+}
+
+func TestHistory(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.ask("one")
+	h.ask("two\nlines")
+	h.typed("dra")
+	for _, want := range []string{"two\nlines", "two\nlines", "one", "one"} {
+		h.keys("up")
+		if got := h.m.prompt.Value(); got != want {
+			t.Fatalf("Up shows %q, want %q", got, want)
+		}
+	}
+	h.keys("down", "down", "down")
+	if got := h.m.prompt.Value(); got != "dra" {
+		t.Fatalf("the draft came back as %q", got)
+	}
+}
+
+func TestCtrlCTwiceQuits(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.keys("ctrl+c")
+	h.wants("Ctrl+C again quits")
+	h.time = h.time.Add(armedFor + time.Second)
+	h.keys("ctrl+c")
+	if h.quit {
+		t.Fatal("two presses far apart quit")
+	}
+	h.keys("ctrl+c")
+	h.wait("the end", func() bool { return h.quit })
+}
+
+func TestQuitDuringAnAnswerStopsAndCloses(t *testing.T) {
+	h := midRun(t, 120, 40, 5)
+	h.keys("tab", "q")
+	h.wait("the end", func() bool { return h.quit })
+	if err := h.m.shutDown(); err != nil {
+		t.Fatal(err)
+	}
+	if !h.f.closed {
+		t.Fatal("the engine was not closed")
+	}
+}
+
+func TestAPromptSentWhileLoadingWaits(t *testing.T) {
+	f := newFake()
+	go1 := make(chan struct{})
+	h := loadingScreen(t, 120, 40, Options{Name: "demo", Open: func(p func(string, float64)) (Engine, error) {
+		p("dense weights", 0.43)
+		<-go1
+		return f, nil
+	}}, f)
+	h.typed("hello")
+	h.wants("> hello", "demo")
+	h.keys("enter")
+	h.wants("waiting")
+	h.lacks("lanes 0", "cache 0") // nothing is known of them yet
+	close(go1)
+	h.wait("the answer", func() bool { return h.m.state == idle && len(h.m.runs.runs) == 1 })
+	if f.prompts[0] != "hello" {
+		t.Fatalf("sent %q", f.prompts)
+	}
+}
+
+func TestCtrlCWhileLoadingQuitsAtOnce(t *testing.T) {
+	block := make(chan struct{})
+	defer close(block)
+	h := loadingScreen(t, 120, 40, Options{Open: func(func(string, float64)) (Engine, error) { <-block; return nil, errors.New("too late") }}, newFake())
+	h.keys("ctrl+c")
+	h.wait("the end", func() bool { return h.quit })
+	if err := h.m.shutDown(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALoadErrorEndsTheProgram(t *testing.T) {
+	bad := errors.New("open x.gguf: no such file")
+	h := loadingScreen(t, 120, 40, Options{Open: func(func(string, float64)) (Engine, error) { return nil, bad }}, newFake())
+	h.wait("the end", func() bool { return h.quit })
+	if err := h.m.shutDown(); !errors.Is(err, bad) {
+		t.Fatalf("returned %v", err)
+	}
+}
+
+func TestARefusedPromptComesBack(t *testing.T) {
+	f := newFake()
+	f.failWith = errors.New("the prompt has 5000 tokens, the context 4096:\nshorten it or raise --ctx-size")
+	h := start(t, 120, 40, Options{}, f)
+	h.typed("long")
+	h.keys("enter")
+	h.wait("the refusal", func() bool { return h.m.state == idle })
+	h.said("failed: the prompt has 5000 tokens, the context 4096: shorten it")
+	h.wants("> long")
+	if len(h.m.runs.runs) != 0 {
+		t.Error("a refusal is in the list of runs")
+	}
+}
+
+func TestEnterDuringAnAnswerKeepsThePrompt(t *testing.T) {
+	h := midRun(t, 120, 40, 5)
+	h.typed("next")
+	h.keys("enter")
+	h.wants("still answering", "> next")
+	h.finish()
+	if len(h.f.prompts) != 1 {
+		t.Fatalf("sent %q", h.f.prompts)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	do := func(s string) {
+		h.m.prompt.SetValue(s)
+		h.keys("enter")
+		h.wait("idle", func() bool { return h.m.state == idle })
+	}
+	do("/lanes 3")
+	do("/cache 1234")
+	do("/overlap off")
+	do("/release on")
+	c := f.Config()
+	if c.Lanes != 3 || c.CacheMiB != 1234 || c.Overlap || !c.ReleaseMmap {
+		t.Errorf("in force: %d lanes, %d MiB, overlap %v, release %v", c.Lanes, c.CacheMiB, c.Overlap, c.ReleaseMmap)
+	}
+	for bad, want := range map[string]string{"/lanes 0": "usage: /lanes", "/lanes 65": "usage: /lanes", "/cache x": "usage: /cache", "/release maybe": "usage: /release", "/nope": "unknown command /nope", "/runs 3": "usage: /runs"} {
+		do(bad)
+		h.wants(want)
+	}
+	do("/runs")
+	h.wants("no run yet")
+	h.keys("esc")
+	do("/new")
+	if f.newChats != 1 {
+		t.Error("/new did not reach the engine")
+	}
+	h.ask("//etc is a folder")
+	h.ask("/etc/passwd is a file")
+	if got := fmt.Sprintf("%q", f.prompts); got != `["/etc is a folder" "/etc/passwd is a file"]` {
+		t.Errorf("sent %s", got)
+	}
+}
+
+// The keys of features that are not there must not be promised.
+func TestOnlyWhatWorksIsAdvertised(t *testing.T) {
+	h := start(t, 200, 60, Options{}, newFake())
+	for _, open := range []string{"", "tab", "f1"} {
+		if open != "" {
+			h.keys(open)
+		}
+		h.lacks("F8", "F9", "^S", "expert map", "A/B", "scrub", "diagnosis")
+	}
+}
+
+func TestKeyTableIsConsistent(t *testing.T) {
+	for name, column := range map[string]func(*keyRow) []bind{"any": anyKeys, "panes": paneKeys, "chat": chatKeys, "runs": runsKeys} {
+		seen := map[string]bool{}
+		for i := range keyTable {
+			for _, b := range column(&keyTable[i]) {
+				if seen[b.key] {
+					t.Errorf("%s: %q means two things", name, b.key)
+				}
+				seen[b.key] = true
+				if name != "any" && lookup(b.key, anyKeys) != actNone {
+					t.Errorf("%s: %q never gets there", name, b.key)
+				}
+			}
+		}
+	}
+	for i := range keyTable {
+		cmd, _, _ := strings.Cut(strings.TrimPrefix(keyTable[i].cmd, "/"), " ")
+		if _, plain := plainCommands[cmd]; cmd != "" && !plain && keyTable[i].knob == knobNone {
+			t.Errorf("/%s is in the help and does nothing", cmd)
+		}
+	}
+}
+
+func TestTwins(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.keys("tab")
+	idleAgain := func() { h.wait("idle", func() bool { return h.m.state == idle }) }
+	for _, k := range []string{"m", "]", "+", "o"} {
+		h.keys(k)
+		idleAgain()
+	}
+	c := f.Config()
+	if !c.ReleaseMmap || c.Lanes != 8 || c.CacheMiB != 4500 || c.Overlap {
+		t.Errorf("m ] + o gave %v %d %d %v", c.ReleaseMmap, c.Lanes, c.CacheMiB, c.Overlap)
+	}
+	for _, k := range []string{"[", "-"} {
+		h.keys(k)
+		idleAgain()
+	}
+	if c := f.Config(); c.Lanes != 4 || c.CacheMiB != 2250 {
+		t.Errorf("[ - gave %d %d", c.Lanes, c.CacheMiB)
+	}
+	h.keys("?")
+	h.wants("what it does")
+	h.keys("q") // closes the page, not the program
+	h.lacks("what it does")
+	h.keys("3", "e")
+	h.wants("▶ 3 lanes", "e or Esc closes")
+	h.keys("e", "r")
+	h.wants("no run yet")
+	h.keys("r", "q")
+	h.wait("the end", func() bool { return h.quit })
+}

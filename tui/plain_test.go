@@ -1,0 +1,85 @@
+package tui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func plainSession(t *testing.T, f *fakeEngine, in string, environ ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := Run(context.Background(), Options{Name: "demo", Plain: true, Input: strings.NewReader(in), Output: &out,
+		Environ: append([]string{"TERM=xterm", "LANG=C.UTF-8"}, environ...),
+		Open: func(p func(string, float64)) (Engine, error) {
+			p("dense weights", 0)
+			p("dense weights", 0.5)
+			p("cache", 0)
+			return f, nil
+		}})
+	return out.String(), err
+}
+
+func TestPlainChat(t *testing.T) {
+	f := newFake()
+	f.warnings = []string{"the budget is below one token cycle"}
+	out, err := plainSession(t, f, strings.Join([]string{
+		"/again", "first line\\", "second line", "/release on", "/again", "/lanes 99", "/lanes 2", "/cache 500", "/overlap", "/runs", "/new", "/what", "/help", "/quit", "never read",
+	}, "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "plain", out)
+	if len(f.prompts) != 1 || f.prompts[0] != "first line\nsecond line" {
+		t.Errorf("sent %q", f.prompts)
+	}
+	if !f.closed {
+		t.Error("the engine was not closed")
+	}
+	if strings.ContainsAny(out, "\x1b\r") {
+		t.Error("plain mode moves the cursor")
+	}
+}
+
+func TestPlainEndsWithItsInput(t *testing.T) {
+	f := newFake()
+	f.failWith = errors.New("the prompt has 5000 tokens, the context 4096")
+	out, err := plainSession(t, f, "hello\n", "NO_COLOR=1")
+	if err != nil || !strings.Contains(out, "[failed: the prompt has 5000 tokens") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestADumbTerminalGetsThePlainChat(t *testing.T) {
+	var out bytes.Buffer
+	f := newFake()
+	err := Run(context.Background(), Options{Input: strings.NewReader("hi\n"), Output: &out, Environ: []string{"TERM=dumb"},
+		Open: func(func(string, float64)) (Engine, error) { return f, nil }})
+	if err != nil || !strings.Contains(out.String(), "you: bmoe: (thinking) The lanes") || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+func TestPlainLoadError(t *testing.T) {
+	bad := errors.New("no such file")
+	err := Run(context.Background(), Options{Plain: true, Input: strings.NewReader(""), Output: new(bytes.Buffer), Environ: []string{"TERM=xterm"},
+		Open: func(func(string, float64)) (Engine, error) { return nil, bad }})
+	if !errors.Is(err, bad) {
+		t.Errorf("returned %v", err)
+	}
+}
+
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestPlainNoticesAClosedOutput(t *testing.T) {
+	f := newFake()
+	err := Run(context.Background(), Options{Plain: true, Input: strings.NewReader("hi\n"), Output: brokenPipe{}, Environ: []string{"TERM=xterm"},
+		Open: func(func(string, float64)) (Engine, error) { return f, nil }})
+	if err == nil || !strings.Contains(err.Error(), "broken pipe") {
+		t.Errorf("returned %v", err)
+	}
+}

@@ -1,0 +1,306 @@
+package tui
+
+import (
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+func lines(src string, ls []textLine) []string {
+	out := make([]string, len(ls))
+	for i, l := range ls {
+		out[i] = src[l.start:l.end]
+	}
+	return out
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		src  string
+		w    int
+		want string
+	}{
+		{"", 5, ""},
+		{"one two three", 7, "one two|three"},
+		{"one two three", 8, "one two|three"},
+		{"abcdefghij", 4, "abcd|efgh|ij"},
+		{"ab abcdefgh", 4, "ab|abcd|efgh"},
+		{"a\n\nb", 4, "a||b"},
+		{"  indented line", 10, "  indented|line"},
+		{"a     b", 3, "a|b"},
+		{"stall 60.9 %", 10, "stall|60.9 %"},
+		{"日本語テキスト", 5, "日本|語テ|キス|ト"},
+		{"x 日本", 4, "x|日本"},
+		{"cafe\u0301 noir", 4, "cafe\u0301|noir"},
+	} {
+		got := strings.Join(lines(c.src, appendWrapped(nil, c.src, 0, c.w, ansi.GraphemeWidth)), "|")
+		if got != c.want {
+			t.Errorf("%q at %d: %q, want %q", c.src, c.w, got, c.want)
+		}
+	}
+}
+
+// A text that arrives in pieces must be wrapped as if it had come at once.
+func TestWrapInPiecesEqualsWrapAtOnce(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	alphabet := []rune("aaaabcd   \n日é́👩‍👧%0")
+	for range 3000 {
+		n := rng.Intn(60)
+		src := ""
+		w := 1 + rng.Intn(12)
+		for _, m := range []ansi.Method{ansi.WcWidth, ansi.GraphemeWidth} {
+			var inc wrapped
+			src = ""
+			for range n {
+				src += string(alphabet[rng.Intn(len(alphabet))])
+				if rng.Intn(3) == 0 {
+					inc.update(src, w, m)
+				}
+			}
+			inc.update(src, w, m)
+			whole := appendWrapped(nil, src, 0, w, m)
+			if a, b := fmt.Sprintf("%q", lines(src, inc.lines)), fmt.Sprintf("%q", lines(src, whole)); a != b {
+				t.Fatalf("%q at %d: in pieces %s, at once %s", src, w, a, b)
+			}
+			for _, l := range lines(src, whole) {
+				trimmed := strings.TrimRight(l, " ")
+				if cw := m.StringWidth(trimmed); cw > w && len([]rune(trimmed)) > 1 && w > 2 && !strings.ContainsRune(trimmed, '\u200d') {
+					t.Fatalf("%q at %d: line %q has %d columns", src, w, l, cw)
+				}
+			}
+		}
+	}
+}
+
+func FuzzWrap(f *testing.F) {
+	f.Add("one two three\n  four", 7)
+	f.Add("日本 \u0301x %", 3)
+	f.Fuzz(func(t *testing.T, s string, w int) {
+		if w < 1 || w > 200 {
+			return
+		}
+		s = clean(s)
+		end := 0
+		for _, l := range appendWrapped(nil, s, 0, w, ansi.GraphemeWidth) {
+			if l.start < end || l.end < l.start {
+				t.Fatalf("%q at %d: line %v after %d", s, w, l, end)
+			}
+			if gap := s[end:l.start]; strings.Trim(gap, " \n") != "" {
+				t.Fatalf("%q at %d: %q was lost", s, w, gap)
+			}
+			end = l.end
+		}
+		if end != len(s) {
+			t.Fatalf("%q at %d: the end was lost", s, w)
+		}
+	})
+}
+
+func TestNothingFromOutsideReachesTheTerminal(t *testing.T) {
+	for in, want := range map[string]string{
+		"plain text":              "plain text",
+		"\x1b[31mred\x1b[0m":      "^[[31mred^[[0m",
+		"\x1b]0;title\x07":        "^[]0;title^G",
+		"\x9b31m":                 "\ufffd31m",
+		"\u009b31m":               "?31m",
+		"a\r\nb\rc\n":             "a\nb\nc\n",
+		"tab\there":               "tab    here",
+		"\x00\x7f\x08":            "^@^?^H",
+		"\u202eevil\u202c":        "evil",
+		"\ufeffbom \U000e0041tag": "bom tag",
+		"bad\xffbyte":             "bad\ufffdbyte",
+		"family 👩\u200d👧, café, 日本語": "family 👩\u200d👧, café, 日本語",
+		"line\u2028sep": "line\nsep",
+	} {
+		if got := clean(in); got != want {
+			t.Errorf("clean(%q) = %q, want %q", in, got, want)
+		}
+	}
+	if got := cleanLine("two\nlines \x1b[2J"); got != "two lines ^[[2J" {
+		t.Errorf("cleanLine: %q", got)
+	}
+	var c cleaner
+	var b strings.Builder
+	for _, s := range []string{"a\r", "\nb", "\r", "c"} {
+		c.write(&b, s)
+	}
+	if b.String() != "a\nb\nc" {
+		t.Errorf("a line end cut in two: %q", b.String())
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("\x1b[31m\u009b\x00")
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, r := range clean(s) {
+			if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 {
+				t.Fatalf("clean(%q) lets %U through", s, r)
+			}
+		}
+	})
+}
+
+// What the model, its file or an error says may try to draw on the screen.
+func TestEscapeSequencesStayText(t *testing.T) {
+	f := newFake()
+	const evil = "\x1b[2J\x1b[H\u009b31mgotcha\x07\x00"
+	f.script[0].Reasoning, f.script[20].Text = evil, evil
+	f.warnings = []string{evil}
+	f.s.Model.Name, f.s.Model.Arch, f.s.Mapping.Inside, f.s.Lanes.Reason = evil, evil, evil, evil
+	f.decline = evil
+	h := start(t, 120, 40, Options{}, f)
+	h.ask(evil)
+	h.keys("f2", "ctrl+t")
+	h.wait("idle", func() bool { return h.m.state == idle })
+	for _, k := range []string{"", "f10", "f10", "tab"} {
+		if k != "" {
+			h.keys(k)
+		}
+		frame := ansi.Strip(h.m.frame()) // takes away what the screen itself styles with
+		for _, bad := range []string{"\x1b", "\u009b", "\x07", "\x00"} {
+			if strings.Contains(frame, bad) {
+				t.Errorf("%q is in the frame after %q", bad, k)
+			}
+		}
+		if strings.Contains(h.m.frame(), "\x1b[2J") {
+			t.Errorf("a sequence of the model's is in the frame after %q", k)
+		}
+	}
+}
+
+// long fills the chat beyond the screen.
+func long(h *harness) {
+	for i := range 12 {
+		h.m.chat.addNote(h.time, false, fmt.Sprintf("note %02d", i))
+		b := h.m.chat.add(&block{kind: fromUser, when: h.time})
+		b.addText(strings.Repeat(fmt.Sprintf("turn %02d has some words to wrap ", i), 6))
+	}
+}
+
+func (h *harness) topLine() string {
+	return strings.TrimSpace(ansi.Strip(h.m.chat.render()[0]))
+}
+
+func TestTheTranscriptStaysPutWhileScrolledUp(t *testing.T) {
+	h := midRun(t, 80, 24, 3)
+	long(h)
+	b := h.m.answer // goes on above and below what is read
+	h.keys("pgup", "pgup")
+	h.wants("lines below: End jumps there")
+	before := h.topLine()
+	h.release(20)
+	h.m.chat.addNote(h.time, false, "something at the end")
+	if got := h.topLine(); got != before {
+		t.Fatalf("the top line was %q and became %q", before, got)
+	}
+	if b.text.Len() == 0 {
+		t.Fatal("nothing was added meanwhile")
+	}
+	h.send(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+	if h.topLine() == before {
+		t.Fatal("the wheel does not scroll")
+	}
+	h.send(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
+	if got := h.topLine(); got != before {
+		t.Fatalf("up and down again: %q, want %q", got, before)
+	}
+	h.keys("end")
+	h.lacks("lines below")
+	h.wants("something at the end")
+	h.keys("home")
+	h.wants("Why is this laptop slow?")
+	h.keys("pgdown", "pgdown", "pgdown", "pgdown", "pgdown", "pgdown", "pgdown", "pgdown")
+	h.lacks("lines below")
+	h.finish()
+}
+
+func TestTheTopLineSurvivesAResize(t *testing.T) {
+	h := start(t, 80, 24, Options{}, newFake())
+	long(h)
+	h.keys("pgup")
+	for range 3 {
+		h.send(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
+	}
+	words := func() string { return strings.Join(strings.Fields(h.topLine())[:2], " ") }
+	before := words()
+	for _, w := range []int{60, 200, 111, 80} {
+		h.send(tea.WindowSizeMsg{Width: w, Height: 24})
+		h.screen()
+		if i := h.m.chat.topBlk; !strings.Contains(h.m.chat.blocks[i].text.String(), before) {
+			t.Fatalf("at %d columns the top is in another turn", w)
+		}
+	}
+	h.keys("end")
+	if !h.m.chat.follow {
+		t.Fatal("End does not follow")
+	}
+}
+
+func TestUnfoldingReasoning(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.ask("Why?")
+	h.wants("[+]")
+	h.lacks("The lanes give one")
+	h.keys("ctrl+t")
+	h.wants("[-]", "│ The lanes give one lane's rate")
+	h.keys("ctrl+t")
+	h.lacks("The lanes give one")
+	row := -1
+	for i, l := range strings.Split(h.screen(), "\n") {
+		if strings.Contains(l, "thought for") {
+			row = i
+		}
+	}
+	h.send(tea.MouseClickMsg{X: 10, Y: row, Button: tea.MouseLeft})
+	h.wants("The lanes give one")
+
+	long(h)
+	h.keys("pgup")
+	before := h.topLine()
+	for range 2 {
+		h.keys("ctrl+t")
+		if got := h.topLine(); got != before {
+			t.Fatalf("folding above moved the text: %q became %q", before, got)
+		}
+	}
+}
+
+func TestDroppedTurnsAreTold(t *testing.T) {
+	h := midRun(t, 120, 40, 3)
+	h.f.mu.Lock()
+	h.f.s.DroppedTurns = 2
+	h.f.mu.Unlock()
+	h.tick()
+	h.wants("the context is full: the oldest 2 turns dropped")
+	h.tick()
+	if n := strings.Count(h.screen(), "the context is full"); n != 1 {
+		t.Fatalf("told %d times", n)
+	}
+	h.finish()
+}
+
+func BenchmarkView(b *testing.B) {
+	t := new(testing.T)
+	h := start(t, 200, 60, Options{}, newFake())
+	for range 20 {
+		h.ask("Why is this laptop slow?")
+	}
+	b.Run("typing", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h.m.View()
+		}
+	})
+	b.Run("ticking", func(b *testing.B) {
+		b.ReportAllocs()
+		s := h.m.live
+		for b.Loop() {
+			h.m.show(s)
+			h.m.View()
+		}
+	})
+}
