@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"bmoe/flashio"
+	"bmoe/internal/clock"
 )
 
 // benchFile returns a file to read: BMOE_BENCH_FILE, or a gigabyte written for
@@ -106,6 +107,58 @@ func BenchmarkRandomReads(b *testing.B) {
 				if after := cpuTime(); after > 0 {
 					b.ReportMetric(float64(after-before)/1e6/(float64(b.N)*size/(1<<30)), "cpu-ms/GiB")
 				}
+			})
+		}
+	}
+}
+
+// BenchmarkBatches submits what one layer may miss and waits for all of it, as
+// the streamer does: an idle reader has to be got up, and the waiter told. Beside
+// the time per batch it reports how long the first read took to begin and how
+// long after the last one ended the waiter knew.
+func BenchmarkBatches(b *testing.B) {
+	const size = 576 << 10
+	path := benchFile(b)
+	s := openFiles(b, flashio.FileOptions{}, path)
+	for _, reads := range []int{1, 3, 9} {
+		for _, engine := range []string{"lanes", "uring"} {
+			b.Run(fmt.Sprintf("%d-reads-%s-4", reads, engine), func(b *testing.B) {
+				rd, fallback, err := flashio.Open(s, engine, flashio.LaneOptions{Lanes: 4})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if fallback != "" {
+					b.Skip(fallback)
+				}
+				defer rd.Close()
+				a := newArena(b, reads*size)
+				a.Touch(1)
+				rng := rand.New(rand.NewPCG(1, 2))
+				var g flashio.Group
+				rs := make([]*flashio.Request, reads)
+				for i := range rs {
+					rs[i] = &flashio.Request{Buf: a.Bytes()[i*size : (i+1)*size], Need: size, Done: &g}
+				}
+				var begin, know int64
+				b.SetBytes(int64(reads * size))
+				for b.Loop() {
+					for _, r := range rs {
+						r.Offset = rng.Int64N(s.Size()/size) * size
+					}
+					g.Add(reads)
+					rd.Submit(rs...)
+					if err := g.Wait(); err != nil {
+						b.Fatal(err)
+					}
+					now, started, ended := clock.Now(), rs[0].Started, int64(0)
+					for _, r := range rs {
+						started, ended = min(started, r.Started), max(ended, r.Ended)
+					}
+					begin += started - rs[0].Queued
+					know += now - ended
+				}
+				b.ReportMetric(float64(begin)/float64(b.N), "ns-to-begin")
+				b.ReportMetric(float64(know)/float64(b.N), "ns-to-know")
 			})
 		}
 	}

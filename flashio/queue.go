@@ -113,6 +113,7 @@ func (q *queue) popLocked() *Request {
 func (q *queue) take() *Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.idle = false
 	for {
 		if q.closed {
 			return nil

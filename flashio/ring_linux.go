@@ -16,9 +16,6 @@ const (
 
 	ringEnterGetEvents = 1
 
-	ringSetupSingleIssuer = 1 << 12 // one thread submits
-	ringSetupDeferTaskrun = 1 << 13 // completions are run when it asks for them
-
 	ringFeatSingleMmap = 1
 
 	ringOffSQ   = 0
@@ -58,7 +55,7 @@ type completion struct {
 	flags    uint32
 }
 
-// ring is one io_uring, used by one thread.
+// ring is one io_uring, used by one goroutine at a time.
 type ring struct {
 	fd        int
 	mem, sqes []byte
@@ -75,12 +72,8 @@ type ring struct {
 
 // newRing sets up a ring with room for n submissions at once.
 func newRing(n int) (*ring, error) {
-	p := ringParams{flags: ringSetupSingleIssuer | ringSetupDeferTaskrun}
+	var p ringParams
 	fd, err := ringSetup(n, &p)
-	if err == unix.EINVAL { // before Linux 6.1
-		p = ringParams{}
-		fd, err = ringSetup(n, &p)
-	}
 	switch err {
 	case nil:
 	case unix.ENOSYS:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -15,8 +14,14 @@ import (
 )
 
 // uring is the Reader that keeps N reads in flight from one goroutine. The ring
-// belongs to that goroutine alone; Submit only queues, and gets it up through an
-// eventfd that the ring itself reads.
+// belongs to that goroutine alone; Submit only queues.
+//
+// While nothing is in flight the goroutine waits in the queue like a lane, and
+// is handed the processor of whoever submits; while something is, it waits in the
+// kernel, and Submit gets it up through an eventfd that the ring itself reads.
+// The goroutine is not tied to a thread, although that would allow the ring's
+// cheaper modes (IORING_SETUP_SINGLE_ISSUER, DEFER_TASKRUN): each hand-over to and
+// from a tied thread costs 30 to 100 us (docs/flash-io.md), the modes save less.
 type uring struct {
 	*core
 	ring   *ring
@@ -77,31 +82,22 @@ func (u *uring) start() error {
 	if u.waker, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
 		return os.NewSyscallError("eventfd", err)
 	}
-	ready := make(chan error)
-	go u.run(ready)
-	if err := <-ready; err != nil {
+	if u.ring, err = newRing(len(u.slots) + 1); err != nil {
 		return errors.Join(err, os.NewSyscallError("close", unix.Close(u.waker)))
 	}
+	go u.run()
 	return nil
 }
 
-// run owns the ring. It begins what is queued, sleeps in the kernel until a read
+// run owns the ring. It begins what is queued, waits in the kernel until a read
 // or a wake-up completes, and hands completed requests back.
-func (u *uring) run(ready chan<- error) {
+func (u *uring) run() {
 	defer close(u.ended)
-	runtime.LockOSThread() // the kernel ties the ring to the thread that made it
-	defer runtime.UnlockOSThread()
-	var err error
-	if u.ring, err = newRing(len(u.slots) + 1); err != nil {
-		ready <- err
-		return
-	}
-	ready <- nil
 	u.armWaker()
 	for {
 		closed := u.begin()
 		if closed && len(u.free) == len(u.slots) {
-			break
+			return
 		}
 		if err := u.ring.enter(); err != nil {
 			// Nothing that a request holds leads here; the kernel and this
@@ -116,17 +112,19 @@ func (u *uring) run(ready chan<- error) {
 			}
 		}
 	}
-	if err := u.ring.close(); err != nil {
-		panic(fmt.Sprintf("flashio: %v", err))
-	}
 }
 
 // begin fills the free slots from the queue, until either is exhausted: only
-// then does the queue know whether to wake the ring for more.
+// then does the queue know whether to get the ring up for more. If nothing is in
+// flight it waits for a request. It returns true once the queue is closed.
 func (u *uring) begin() (closed bool) {
 	for len(u.free) > 0 {
-		n, closed := u.queue.takeUpTo(u.next[:len(u.free)])
-		if n == 0 {
+		n := 1
+		if len(u.free) == len(u.slots) {
+			if u.next[0] = u.queue.take(); u.next[0] == nil {
+				return true
+			}
+		} else if n, closed = u.queue.takeUpTo(u.next[:len(u.free)]); n == 0 {
 			return closed
 		}
 		for _, r := range u.next[:n] {
@@ -163,7 +161,8 @@ func (u *uring) complete(slot int, result int32) {
 	r := s.r
 	var err error
 	switch {
-	case result == -int32(unix.EINTR) || result == -int32(unix.EAGAIN):
+	case result == -int32(unix.EINTR), result == -int32(unix.EAGAIN),
+		result == -int32(unix.ECANCELED): // the thread that had submitted it has ended
 		u.submit(slot)
 		return
 	case result < 0:
@@ -214,5 +213,5 @@ func (u *uring) Close() error {
 		return nil
 	}
 	<-u.ended
-	return errors.Join(u.closeHandles(), os.NewSyscallError("close", unix.Close(u.waker)))
+	return errors.Join(u.closeHandles(), u.ring.close(), os.NewSyscallError("close", unix.Close(u.waker)))
 }
