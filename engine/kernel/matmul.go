@@ -133,6 +133,10 @@ func (c *call) run() {
 	case p.dot == nil:
 		panic(fmt.Sprintf("kernel: no matrix product with %v weights", t))
 	case c.form == p.form:
+		if k := gemvKernels[active][t]; k != nil && c.w.Rows >= gemvRows && c.w.Cols > 0 {
+			c.gemv(k)
+			return
+		}
 		c.generic(p.dot)
 	case c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
 		c.generic(p.dot) // their kernels read float32 activations, rounded or not
@@ -268,6 +272,7 @@ const upBuffer = 4096
 type scratch struct {
 	f       []float32 // GateUp's up product
 	x       vec
+	tail    [gemvRows]float32
 	weights [exactChunk]float32
 	part    [exactTokens][lanes]float32
 }

@@ -1,0 +1,288 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// Kernels for blocks of 32 weights.
+
+func (g *gen) gemvQ8_0() {
+	g.gemv("Q8_0", "multiplies rows of Q8_0 with a Q8_0 vector.", layout{34, 32, 4}, func(v *gemv) func() {
+		ones, bias := v.keep(v.bytes32(words(1)...)), v.keep(v.bytes32(0x80))
+		return func() {
+			x := v.YMM()
+			v.VMOVDQU(at(v.q, 0), x)
+			sum := v.sum8(func(i int) reg.VecVirtual {
+				w, p := v.YMM(), v.YMM()
+				if v.vnni {
+					v.VPXOR(v.at(i, 2), bias, w) // plus 128
+					v.VPXOR(p, p, p)
+					v.VPDPBUSD(x, w, p)
+					return p
+				}
+				// |w| <= 128 and |x| <= 127: a pair's sum fits an int16.
+				v.VMOVDQU(v.at(i, 2), w)
+				v.VPSIGNB(w, x, p)
+				v.VPABSB(w, w)
+				v.VPMADDUBSW(p, w, p)
+				v.VPMADDWD(ones, p, p)
+				return p
+			})
+			if v.vnni {
+				v.shifted(sum, 7)
+			}
+			v.accumulate(sum, v.halves(0))
+		}
+	})
+}
+
+// nibbles is the state of a kernel whose blocks hold 16 bytes of two codes
+// each.
+type nibbles struct {
+	*gemv
+	low, ones reg.VecVirtual // constants: 15 in each byte, 1 in each word
+
+	// The vector's block as two rows side by side meet it: entries 0 to 15 in
+	// both halves of xlo, the rest in xhi.
+	xlo, xhi reg.VecVirtual
+}
+
+func (v *gemv) nibbles() *nibbles {
+	return &nibbles{gemv: v, low: v.keep(v.bytes32(0x0f)), ones: v.keep(v.bytes32(words(1)...))}
+}
+
+func (n *nibbles) loadVector() {
+	n.xlo, n.xhi = n.YMM(), n.YMM()
+	n.VBROADCASTI128(at(n.q, 0), n.xlo)
+	n.VBROADCASTI128(at(n.q, 16), n.xhi)
+}
+
+// load takes 16 bytes at off of rows i and i+4 apart: entries 0 to 15 of both
+// rows, and 16 to 31.
+func (n *nibbles) load(i, off int) (lo, hi reg.VecVirtual) {
+	lo, hi = n.YMM(), n.YMM()
+	n.VMOVDQU(n.at(i, off), lo.AsX())
+	n.VINSERTI128(operand.U8(1), n.at(i+4, off), lo, lo)
+	n.VPSRLW(operand.U8(4), lo, hi)
+	n.VPAND(n.low, lo, lo)
+	n.VPAND(n.low, hi, hi)
+	return lo, hi
+}
+
+// unsigned multiplies weights of at most 31 with the vector: two pairs of
+// products fit an int16.
+func (n *nibbles) unsigned(lo, hi reg.VecVirtual) reg.VecVirtual {
+	if n.vnni {
+		p := n.YMM()
+		n.VPXOR(p, p, p)
+		n.VPDPBUSD(n.xlo, lo, p)
+		n.VPDPBUSD(n.xhi, hi, p)
+		return p
+	}
+	n.VPMADDUBSW(n.xlo, lo, lo)
+	n.VPMADDUBSW(n.xhi, hi, hi)
+	n.VPADDW(hi, lo, lo)
+	n.VPMADDWD(n.ones, lo, lo)
+	return lo
+}
+
+// signed multiplies signed weights with the vector.
+func (n *nibbles) signed(lo, hi reg.VecVirtual) reg.VecVirtual {
+	for _, c := range []struct{ w, x reg.VecVirtual }{{lo, n.xlo}, {hi, n.xhi}} {
+		s := n.YMM()
+		n.VPSIGNB(c.w, c.x, s)
+		n.VPABSB(c.w, c.w)
+		n.VPMADDUBSW(s, c.w, c.w)
+		n.VPMADDWD(n.ones, c.w, c.w)
+	}
+	n.VPADDD(hi, lo, lo)
+	return lo
+}
+
+func (g *gen) gemvQ4_0() {
+	g.gemv("Q4_0", "multiplies rows of Q4_0 with a Q8_0 vector.", layout{18, 32, 4}, func(v *gemv) func() {
+		n := v.nibbles()
+		return func() {
+			n.loadVector()
+			sum := v.sum4x2(15, n.ones, func(i int) reg.VecVirtual { return n.unsigned(n.load(i, 2)) })
+			v.shifted(sum, 3)
+			v.accumulate(sum, v.halves(0))
+		}
+	})
+}
+
+// accumulateWithMin adds float(sum) * (w*x) + m*s, s being the vector's.
+func (v *gemv) accumulateWithMin(sum, w, m reg.VecVirtual) {
+	v.VCVTDQ2PS(sum, sum)
+	x, s := v.YMM(), v.YMM()
+	v.VBROADCASTSS(at(v.scale, 0), x)
+	v.VBROADCASTSS(at(v.sum, 0), s)
+	v.VMULPS(x, w, w)
+	v.VMULPS(w, sum, sum)
+	v.VMULPS(s, m, m)
+	v.VADDPS(m, sum, sum)
+	v.VADDPS(sum, v.acc, v.acc)
+}
+
+func (g *gen) gemvQ4_1() {
+	g.gemv("Q4_1", "multiplies rows of Q4_1 with a Q8_1 vector, whose s stand in sum.", layout{20, 32, 4}, func(v *gemv) func() {
+		n := v.nibbles()
+		return func() {
+			n.loadVector()
+			sum := v.sum4x2(15, n.ones, func(i int) reg.VecVirtual { return n.unsigned(n.load(i, 4)) })
+			d, m := v.halfPairs(0)
+			v.accumulateWithMin(sum, d, m)
+		}
+	})
+}
+
+// fifths is what adds 16 to the entries whose bit is set in a word of 32 bits.
+type fifths struct {
+	bit, ten reg.VecVirtual
+	spread   [2]operand.Mem // puts byte j/8 (plus 2 for the second half) in entry j
+}
+
+func (n *nibbles) fifths() (f fifths) {
+	f.bit, f.ten = n.keep(n.bytes32(1, 2, 4, 8, 16, 32, 64, 128)), n.keep(n.bytes32(0x10))
+	for k := range f.spread {
+		b := make([]byte, 16)
+		for j := range b {
+			b[j] = byte(2*k + j/8)
+		}
+		f.spread[k] = n.bytes32(b...)
+	}
+	return f
+}
+
+// add does it with the bits at off of rows i and i+4.
+func (f *fifths) add(n *nibbles, i, off int, lo, hi reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
+	a, b := n.YMM(), n.YMM()
+	n.VPBROADCASTD(n.at(i, off), a)
+	n.VPBROADCASTD(n.at(i+4, off), b)
+	n.VPBLENDD(operand.U8(0xf0), b, a, a)
+	for k, q := range []reg.VecVirtual{lo, hi} {
+		n.VPSHUFB(f.spread[k], a, b)
+		n.VPAND(f.bit, b, b)
+		n.VPCMPEQB(f.bit, b, b)
+		n.VPAND(f.ten, b, b)
+		n.VPOR(b, q, q)
+	}
+	return lo, hi
+}
+
+func (g *gen) gemvQ5_0() {
+	g.gemv("Q5_0", "multiplies rows of Q5_0 with a Q8_0 vector.", layout{22, 32, 4}, func(v *gemv) func() {
+		n := v.nibbles()
+		f := n.fifths()
+		return func() {
+			n.loadVector()
+			sum := v.sum4x2(31, n.ones, func(i int) reg.VecVirtual {
+				lo, hi := n.load(i, 6)
+				return n.unsigned(f.add(n, i, 2, lo, hi))
+			})
+			v.shifted(sum, 4)
+			v.accumulate(sum, v.halves(0))
+		}
+	})
+}
+
+func (g *gen) gemvQ5_1() {
+	g.gemv("Q5_1", "multiplies rows of Q5_1 with a Q8_1 vector, whose s stand in sum.", layout{24, 32, 4}, func(v *gemv) func() {
+		n := v.nibbles()
+		f := n.fifths()
+		return func() {
+			n.loadVector()
+			sum := v.sum4x2(31, n.ones, func(i int) reg.VecVirtual {
+				lo, hi := n.load(i, 8)
+				return n.unsigned(f.add(n, i, 4, lo, hi))
+			})
+			d, m := v.halfPairs(0)
+			v.accumulateWithMin(sum, d, m)
+		}
+	})
+}
+
+var (
+	nl4  = [16]int{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
+	e2m1 = [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
+)
+
+// table returns t as bytes in memory, each plus add.
+func (g *gen) table(t [16]int, add int) operand.Mem {
+	b := make([]byte, 16)
+	for i, v := range t {
+		b[i] = byte(v + add)
+	}
+	return g.bytes32(b...)
+}
+
+// lookUp replaces the codes by entries of a table.
+func (g *gen) lookUp(table, lo, hi reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
+	g.VPSHUFB(lo, table, lo)
+	g.VPSHUFB(hi, table, hi)
+	return lo, hi
+}
+
+func (g *gen) gemvIQ4NL() {
+	g.gemv("IQ4NL", "multiplies rows of IQ4_NL with a Q8_0 vector.", layout{18, 32, 4}, func(v *gemv) func() {
+		n, bias := v.nibbles(), 0
+		if v.vnni {
+			bias = 128
+		}
+		table := v.keep(v.table(nl4, bias))
+		return func() {
+			n.loadVector()
+			sum := v.sum4x2(255, n.ones, func(i int) reg.VecVirtual {
+				lo, hi := n.load(i, 2)
+				lo, hi = v.lookUp(table, lo, hi)
+				if v.vnni {
+					return n.unsigned(lo, hi)
+				}
+				return n.signed(lo, hi)
+			})
+			if v.vnni {
+				v.shifted(sum, 7)
+			}
+			v.accumulate(sum, v.halves(0))
+		}
+	})
+}
+
+func (g *gen) gemvMXFP4() {
+	g.gemv("MXFP4", "multiplies rows of MXFP4 with a Q8_0 vector.", layout{17, 32, 4}, func(v *gemv) func() {
+		n, table, p := v.nibbles(), v.keep(v.table(e2m1, 16)), v.powers()
+		return func() {
+			n.loadVector()
+			sum := v.sum4x2(28, n.ones, func(i int) reg.VecVirtual {
+				lo, hi := n.load(i, 1)
+				return n.unsigned(v.lookUp(table, lo, hi))
+			})
+			v.shifted(sum, 4)
+			v.accumulate(sum, p.gather(v, 0))
+		}
+	})
+}
+
+// powers is what turns bytes e into the floats 2^(e-128). The float with
+// exponent bits e-1 is right from e = 2 on; below, the numbers are subnormal.
+type powers struct{ one, two, small operand.Mem }
+
+func (g *gen) powers() powers {
+	return powers{g.bytes32(dwords(1)...), g.bytes32(dwords(2)...), g.bytes32(dwords(0x00200000)...)}
+}
+
+// gather does it with the byte at off of each row.
+func (p powers) gather(v *gemv, off int) reg.VecVirtual {
+	b := v.gather(off, 8)
+	e, d, s := v.YMM(), v.YMM(), v.YMM()
+	v.VPMOVZXBD(b, e)
+	v.VPSUBD(p.one, e, d)
+	v.VPSLLD(operand.U8(23), d, d)
+	v.VMOVDQU(p.small, s)
+	v.VPSLLVD(e, s, s)
+	two := v.keep(p.two)
+	v.VPCMPGTD(e, two, e)
+	v.VPBLENDVB(e, s, d, d)
+	return d
+}

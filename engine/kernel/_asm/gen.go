@@ -1,0 +1,150 @@
+// Command asm writes the amd64 kernels of bmoe/engine/kernel. It is a module of
+// its own, so that nobody who builds bmoe needs the assembler library.
+//
+//	cd engine/kernel/_asm && go run .
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/mmcloughlin/avo/attr"
+	"github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/buildtags"
+	"github.com/mmcloughlin/avo/ir"
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/pass"
+	"github.com/mmcloughlin/avo/printer"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// gen collects the functions of one output file.
+type gen struct {
+	*build.Context
+	vnni   bool // 256-bit vectors with AVX-512's VPDPBUSD and VPDPWSSD
+	labels int
+	consts map[string]operand.Mem
+}
+
+func (g *gen) suffix() string {
+	if g.vnni {
+		return "AVX512"
+	}
+	return "AVX2"
+}
+
+// label returns a name that is new in this file.
+func (g *gen) label(s string) string {
+	g.labels++
+	return fmt.Sprintf("%s%d", s, g.labels)
+}
+
+// bytes32 returns 32 constant bytes in memory, b repeated as needed.
+func (g *gen) bytes32(b ...byte) operand.Mem {
+	for len(b) < 32 {
+		b = append(b, b...)
+	}
+	key := string(b)
+	if m, ok := g.consts[key]; ok {
+		return m
+	}
+	m := g.StaticGlobal(fmt.Sprintf("c%d", len(g.consts)))
+	g.DataAttributes(attr.RODATA | attr.NOPTR)
+	for i := 0; i < len(b); i += 8 {
+		var v uint64
+		for k := range 8 {
+			v |= uint64(b[i+k]) << (8 * k)
+		}
+		g.AddDatum(i, operand.U64(v))
+	}
+	g.consts[key] = m
+	return m
+}
+
+func words(w ...uint16) (b []byte) {
+	for _, v := range w {
+		b = append(b, byte(v), byte(v>>8))
+	}
+	return b
+}
+
+func dwords(w ...uint32) (b []byte) {
+	for _, v := range w {
+		b = append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
+	}
+	return b
+}
+
+// rows addresses eight rows of a matrix at their current block.
+type rows struct {
+	base, base4, s, s3 reg.Register
+}
+
+// at returns the memory off bytes into row i's block.
+func (r rows) at(i, off int) operand.Mem {
+	m := operand.Mem{Base: r.base, Disp: off}
+	if i >= 4 {
+		m.Base = r.base4
+	}
+	switch i % 4 {
+	case 1:
+		m.Index, m.Scale = r.s, 1
+	case 2:
+		m.Index, m.Scale = r.s, 2
+	case 3:
+		m.Index, m.Scale = r.s3, 1
+	}
+	return m
+}
+
+func at(p reg.Register, off int) operand.Mem { return operand.Mem{Base: p, Disp: off} }
+
+// file is one output: name.s, and its Go declarations in name.go.
+type file struct {
+	name string
+	make func(*gen)
+}
+
+var files []file
+
+func write(dir string, f file) error {
+	g := &gen{Context: build.NewContext(), consts: map[string]operand.Mem{}}
+	c, err := buildtags.ParseConstraint("!noasm")
+	if err != nil {
+		return err
+	}
+	g.Constraint(c)
+	f.make(g)
+	out, err := g.Result()
+	if err != nil {
+		return err
+	}
+	if err := pass.Compile.Execute(out); err != nil {
+		return err
+	}
+	cfg := printer.Config{Argv: []string{"go", "run", "./_asm"}, Pkg: "kernel"}
+	if err := emit(filepath.Join(dir, f.name+".s"), printer.NewGoAsm(cfg), out); err != nil {
+		return err
+	}
+	return emit(filepath.Join(dir, f.name+".go"), printer.NewStubs(cfg), out)
+}
+
+func emit(path string, p printer.Printer, f *ir.File) error {
+	b, err := p.Print(f)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, bytes.TrimLeft(b, "\n"), 0o644)
+}
+
+func main() {
+	log.SetFlags(0)
+	for _, f := range files {
+		if err := write("..", f); err != nil {
+			log.Fatalf("%s: %v", f.name, err)
+		}
+	}
+}

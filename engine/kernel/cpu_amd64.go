@@ -1,0 +1,17 @@
+//go:build !noasm
+
+package kernel
+
+import "golang.org/x/sys/cpu"
+
+func detect() (list []isa) {
+	x := &cpu.X86
+	if !x.HasAVX2 || !x.HasF16C {
+		return nil
+	}
+	list = append(list, isaAVX2)
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
+		list = append(list, isaAVX512)
+	}
+	return list
+}
