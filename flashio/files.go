@@ -100,6 +100,21 @@ func (s *Files) Align() int { return int(s.align) }
 // Simulated reports whether the set is read through the simulated host.
 func (s *Files) Simulated() bool { return s.host != nil }
 
+// unchanged checks that a file is still the one that was opened, before it is
+// opened anew: another file under its name would be read as if it were the old.
+func (s *Files) unchanged(f *File) error {
+	now, err := s.opener.Facts(f.Path)
+	switch {
+	case err != nil:
+		return err
+	case now.ID != f.ID:
+		return fmt.Errorf("open %s: another file has taken its place since it was opened", f.Path)
+	case now.Size != f.Size:
+		return fmt.Errorf("open %s: it has %d bytes now and had %d when it was opened", f.Path, now.Size, f.Size)
+	}
+	return nil
+}
+
 // Window is an aligned stretch of a file around a range of wanted bytes.
 type Window struct {
 	Offset int64 // where it begins, aligned

@@ -36,6 +36,9 @@ func (s *Files) Map(file int) (*Mapping, error) {
 		return nil, fmt.Errorf("map: no file %d in a set of %d", file, len(s.files))
 	}
 	f := &s.files[file]
+	if err := s.unchanged(f); err != nil {
+		return nil, fmt.Errorf("map: %w", err)
+	}
 	p, size, sec, err := mapFile(f.Path)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", f.Path, err)
@@ -46,9 +49,6 @@ func (s *Files) Map(file int) (*Mapping, error) {
 	if s.host != nil {
 		m.host, m.hasSection = s.host.file(f.ID), true
 		m.host.mapped(+2) // the view and the section
-	}
-	if int64(size) != f.Size {
-		return nil, errors.Join(fmt.Errorf("map %s: it has %d bytes now and had %d when it was opened", f.Path, size, f.Size), m.Unmap())
 	}
 	return m, nil
 }

@@ -82,25 +82,19 @@ func insideMapping(s *Files, ptrs []uintptr) ([]int, error) {
 			return sp, false, nil
 		}
 		name, err := mappedName(p)
-		if name == "" || err != nil {
-			return sp, false, err
+		if err != nil {
+			return span{}, false, err
 		}
 		ofSet, err := s.isNamed(name, names)
 		return sp, ofSet, err
 	})
 }
 
-// mappedName returns the device path of the file mapped at an address, or ""
-// if it is a section without a file.
+// mappedName returns the device path of the file mapped at an address.
 func mappedName(p uintptr) (string, error) {
 	buf := make([]uint16, 32<<10)
 	n, _, err := procGetMappedName.Call(uintptr(windows.CurrentProcess()), p, uintptr(unsafe.Pointer(&buf[0])), uintptr(len(buf)))
 	if n == 0 {
-		// The page file's sections have no name; the system says so in one of
-		// these ways.
-		if errors.Is(err, windows.ERROR_FILE_INVALID) || errors.Is(err, windows.ERROR_UNEXP_NET_ERR) || errors.Is(err, windows.ERROR_INVALID_ADDRESS) {
-			return "", nil
-		}
 		return "", os.NewSyscallError("GetMappedFileName", err)
 	}
 	return windows.UTF16ToString(buf[:n]), nil

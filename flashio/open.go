@@ -57,6 +57,9 @@ func openSet(s *Files, n int, noDirect bool) (handles [][]Handle, mode Mode, err
 // openFirst opens one file, directly if possible, and proves by a real read
 // that it works that way.
 func openFirst(s *Files, f *File, noDirect bool) (access, Handle, error) {
+	if err := s.unchanged(f); err != nil {
+		return access{}, nil, err
+	}
 	how := access{direct: true}
 	switch {
 	case noDirect:
@@ -75,13 +78,14 @@ func openFirst(s *Files, f *File, noDirect bool) (access, Handle, error) {
 			if cerr := h.Close(); cerr != nil {
 				return how, nil, fmt.Errorf("close %s: %w", f.Path, cerr)
 			}
-			if !refusesDirect(err) && !errors.Is(err, errNoDirect) {
-				return how, nil, err
+			if refusesDirect(err) {
+				err = NoDirect(err)
 			}
-		} else if !errors.Is(err, errNoDirect) {
+		}
+		if !errors.Is(err, errNoDirect) {
 			return how, nil, err
 		}
-		how = access{reason: fmt.Sprintf("direct I/O refused: %v", err)}
+		how = access{reason: err.Error()}
 	}
 	h, err := s.opener.Open(f.Path, false)
 	if err != nil {

@@ -1,6 +1,9 @@
 package flashio
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // errNoDirect wraps what the system says when it refuses direct I/O on a file.
 // It is not exported: a refusal becomes the Mode of the reader, not an error.
@@ -8,7 +11,7 @@ var errNoDirect = errors.New("direct I/O refused")
 
 // NoDirect marks err as a refusal of direct I/O, for openers other than
 // System. The reader then falls back to buffered reads and says why.
-func NoDirect(err error) error { return errors.Join(errNoDirect, err) }
+func NoDirect(err error) error { return fmt.Errorf("%w: %w", errNoDirect, err) }
 
 // Opener opens files for reading. System is the real one; tests put faults in
 // between (package flashtest).

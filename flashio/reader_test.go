@@ -238,6 +238,30 @@ func TestReopenFailsAndRecovers(t *testing.T) {
 	})
 }
 
+// TestReplacedFileIsRefused puts another file under the name: its bytes are not
+// the model's.
+func TestReplacedFileIsRefused(t *testing.T) {
+	withEngines(t, func(t *testing.T, open engine) {
+		path := writeFile(t, 100_000)
+		s := openFiles(t, flashio.FileOptions{}, path)
+		rd := open(t, s, flashio.LaneOptions{Lanes: 2})
+		if err := os.Rename(path, path+".old"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, 100_000), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for what, err := range map[string]error{
+			"reopen": rd.Reopen(),
+			"map":    func() error { _, err := s.Map(0); return err }(),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "another file") || !strings.Contains(err.Error(), path) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	})
+}
+
 // TestManySubmitters lets goroutines submit, promote and cancel at once, and
 // counts that every request ends exactly once.
 func TestManySubmitters(t *testing.T) {

@@ -152,7 +152,7 @@ func (r *ring) read(fd int, buf []byte, off int64, userData uint64) {
 		fd:       int32(fd),
 		off:      uint64(off),
 		addr:     uint64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))),
-		length:   uint32(len(buf)),
+		length:   uint32(min(len(buf), 1<<30)), // the rest by another read
 		userData: userData,
 	}
 	r.tail++
