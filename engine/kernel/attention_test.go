@@ -159,6 +159,10 @@ var attnShapes = []AttnSpec{
 }
 
 func TestAttentionAgreesWithFloat64(t *testing.T) {
+	eachPath(t, attentionAgreesWithFloat64)
+}
+
+func attentionAgreesWithFloat64(t *testing.T) {
 	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
 		for _, s := range attnShapes {
 			for _, sharp := range []float64{0.3, 3} {
@@ -168,7 +172,7 @@ func TestAttentionAgreesWithFloat64(t *testing.T) {
 				if kvType != KVF32 {
 					tol = 2e-3 // weights are rounded to 11 bits
 				}
-				for _, p := range []int{0, 1, 62, 63, 64, 65, 127, 128, 149} {
+				for _, p := range []int{0, 1, 63, 64, 65, 149} {
 					want := c.reference(p)
 					for i, w := range want {
 						if g := float64(got[p*len(want)+i]); !(math.Abs(g-w) <= tol) {
@@ -185,14 +189,13 @@ func TestAttentionAgreesWithFloat64(t *testing.T) {
 func TestAttentionBitsDependOnNothing(t *testing.T) {
 	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
 		for i, s := range attnShapes {
-			c := newAttnCase(uint64(i), s, kvType, 200, 4)
-			want := c.outputs(t, 1, 200, false)
-			for _, batch := range []int{1, 7, 64} {
-				for _, workers := range []int{1, 2, 3} {
-					what := fmt.Sprintf("%v %+v batch %d workers %d", kvType, s, batch, workers)
-					wantBits(t, what, c.outputs(t, workers, batch, true), want)
-				}
+			c := newAttnCase(uint64(i), s, kvType, 140, 4)
+			want := c.outputs(t, 1, 140, false)
+			for _, run := range []struct{ workers, batch int }{{1, 1}, {1, 7}, {2, 64}, {3, 7}, {3, 1}} {
+				what := fmt.Sprintf("%v %+v batch %d workers %d", kvType, s, run.batch, run.workers)
+				wantBits(t, what, c.outputs(t, run.workers, run.batch, true), want)
 			}
+			generic(func() { wantBits(t, "generic", c.outputs(t, 1, 140, false), want) })
 		}
 	}
 }
