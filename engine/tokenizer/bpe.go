@@ -125,6 +125,8 @@ func (b *bpe) load(merges []string) error {
 	return nil
 }
 
+func (b *bpe) memory() int64 { return int64(len(b.merges.slots)*16 + len(b.results)*4) }
+
 // encode splits a text and merges its pieces.
 func (b *bpe) encode(dst []int32, text string) []int32 {
 	if text == "" {

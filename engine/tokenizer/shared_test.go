@@ -32,6 +32,9 @@ func TestQwen3(t *testing.T) {
 			t.Errorf("%q decodes to %q", c.Text, text)
 		}
 	}
+	if mb := tok.Bytes() >> 20; mb < 8 || mb > 20 {
+		t.Errorf("the vocabulary takes %d MiB", mb)
+	}
 	for text, want := range map[string]bool{"<|im_end|>": true, "<|endoftext|>": true, "<|file_sep|>": true, "<|im_start|>": false, "<think>": false} {
 		if id, ok := tok.ID(text); !ok || tok.IsEOG(id) != want {
 			t.Errorf("%s: id %d, ends a generation: %v", text, id, !want)

@@ -44,6 +44,8 @@ type model interface {
 	encode(dst []int32, text string) []int32
 	// appendRaw appends the bytes that a token of this text stands for.
 	appendRaw(dst []byte, text string) []byte
+	// memory returns the size of its tables in bytes.
+	memory() int64
 }
 
 // family makes the model of one value of tokenizer.ggml.model. The vocabulary
@@ -124,6 +126,10 @@ func (t *Tokenizer) loadAdd(meta Metadata) error {
 	}
 	return nil
 }
+
+// Bytes returns the memory of the vocabulary and the tables over it, without the
+// scratch of Encode.
+func (t *Tokenizer) Bytes() int64 { return t.vocab.memory() + t.model.memory() }
 
 // known lists the keys of a registry, sorted.
 func known[V any](m map[string]V) string {

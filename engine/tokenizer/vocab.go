@@ -115,6 +115,16 @@ func (v *vocab) raw(id int32) []byte {
 	return v.blob[start:v.ends[id]]
 }
 
+// memory returns the bytes of the vocabulary, the texts that it shares with the
+// metadata included.
+func (v *vocab) memory() int64 {
+	n := len(v.texts)*16 + len(v.kinds) + len(v.table.slots)*4 + cap(v.blob) + len(v.ends)*4
+	for _, text := range v.texts {
+		n += len(text)
+	}
+	return int64(n)
+}
+
 // Len returns the number of tokens; ids run from 0 to Len-1.
 func (v *vocab) Len() int { return len(v.texts) }
 

@@ -61,27 +61,63 @@ func (st *state) enter() func() {
 }
 
 // scope holds variables; a name that it does not have is looked up in its parent.
+// Most scopes have two or three, so they are a list; a large one gets an index.
 type scope struct {
-	vars   map[string]any
+	vars   []variable
+	index  map[string]int // of vars; nil while there are few
 	parent *scope
 }
 
+type variable struct {
+	name  string
+	value any
+}
+
+// fewVars is the number of variables up to which a scope has no index.
+const fewVars = 16
+
 func (sc *scope) child() *scope { return &scope{parent: sc} }
+
+// find returns the place of a name in this scope alone, or -1.
+func (sc *scope) find(name string) int {
+	if sc.index != nil {
+		if i, ok := sc.index[name]; ok {
+			return i
+		}
+		return -1
+	}
+	for i := range sc.vars {
+		if sc.vars[i].name == name {
+			return i
+		}
+	}
+	return -1
+}
 
 func (sc *scope) get(name string) (any, bool) {
 	for ; sc != nil; sc = sc.parent {
-		if v, ok := sc.vars[name]; ok {
-			return v, true
+		if i := sc.find(name); i >= 0 {
+			return sc.vars[i].value, true
 		}
 	}
 	return nil, false
 }
 
 func (sc *scope) set(name string, v any) {
-	if sc.vars == nil {
-		sc.vars = map[string]any{}
+	if i := sc.find(name); i >= 0 {
+		sc.vars[i].value = v
+		return
 	}
-	sc.vars[name] = v
+	if sc.index != nil {
+		sc.index[name] = len(sc.vars)
+	}
+	sc.vars = append(sc.vars, variable{name, v})
+	if sc.index == nil && len(sc.vars) > fewVars {
+		sc.index = make(map[string]int, 2*len(sc.vars))
+		for i := range sc.vars {
+			sc.index[sc.vars[i].name] = i
+		}
+	}
 }
 
 // at moves the rendering to a node.

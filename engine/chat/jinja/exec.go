@@ -200,6 +200,7 @@ func (s *forStmt) run(st *state, sc *scope, over any, depth int) {
 		}
 	}
 	for l.i = range items {
+		st.charge(4) // the scope of a turn
 		inner := sc.child()
 		inner.set("loop", l)
 		st.assign(&s.target, items[l.i], inner)

@@ -84,13 +84,13 @@ func init() {
 		"sort":       filterSort,
 		"string":     func(st *state, v any, a *arguments) any { return st.str(v) },
 		"sum":        filterSum,
-		"title":      text(titleWords),
+		"title":      text(titleFilter),
 		"tojson":     filterToJSON,
 		"trim":       filterTrim,
 		"truncate":   filterTruncate,
 		"unique":     filterUnique,
 		"upper":      text(strings.ToUpper),
-		"wordcount":  func(st *state, v any, a *arguments) any { return int64(len(strings.Fields(st.str(v)))) },
+		"wordcount":  func(st *state, v any, a *arguments) any { return int64(len(strings.FieldsFunc(st.str(v), notWord))) },
 	}
 }
 
@@ -232,7 +232,11 @@ func filterInt(st *state, v any, a *arguments) any {
 	st.mustDefined(v)
 	base := st.intArg(a, 1, "base", 10)
 	if s, ok := v.(string); ok && base >= 2 && base <= 36 {
-		if n, err := strconv.ParseInt(strings.TrimSpace(s), int(base), 64); err == nil {
+		s = strings.ToLower(strings.TrimSpace(s))
+		if prefix := map[int64]string{16: "0x", 8: "0o", 2: "0b"}[base]; prefix != "" {
+			s = strings.TrimPrefix(s, prefix)
+		}
+		if n, err := strconv.ParseInt(s, int(base), 64); err == nil {
 			return n
 		}
 	}
@@ -326,8 +330,16 @@ func (st *state) path(v, path any) any {
 	return v
 }
 
+// someItems is items, of nothing where the value is false: none | map is empty.
+func (st *state) someItems(v any) []any {
+	if !truth(v) {
+		return nil
+	}
+	return st.items(v)
+}
+
 func filterMap(st *state, v any, a *arguments) any {
-	items := st.items(v)
+	items := st.someItems(v)
 	out := make([]any, len(items))
 	st.alloc(16 * len(items))
 	if path, ok := a.take(math.MaxInt, "attribute"); ok {
@@ -365,7 +377,7 @@ func choose(st *state, v any, a *arguments, byAttr, want bool) any {
 	if len(rest.plain) > 0 {
 		name, rest.plain = st.str(rest.plain[0]), rest.plain[1:]
 	}
-	items := st.items(v)
+	items := st.someItems(v)
 	st.alloc(16 * len(items))
 	var out []any
 	for _, item := range items {
@@ -426,6 +438,9 @@ func filterRound(st *state, v any, a *arguments) any {
 	scale := math.Pow(10, float64(precision))
 	switch method := st.textArg(a, 1, "method", "common"); method {
 	case "common":
+		if i, _, isFloat, ok := numeric(v); ok && !isFloat && precision >= 0 {
+			return i
+		}
 		if precision >= 0 && precision < 300 { // correctly rounded from the decimal text, half to even
 			f, _ = strconv.ParseFloat(strconv.FormatFloat(f, 'f', int(precision), 64), 64)
 			return f
@@ -548,6 +563,22 @@ func filterSum(st *state, v any, a *arguments) any {
 	}
 	return total
 }
+
+// titleFilter makes the first letter of every word a capital. Unlike Python's
+// str.title, it takes an apostrophe for a part of the word.
+func titleFilter(s string) string {
+	fresh := true
+	return strings.Map(func(r rune) rune {
+		first := fresh
+		fresh = isSpace(r) || strings.ContainsRune("-({[<", r)
+		if first {
+			return unicode.ToUpper(r)
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+func notWord(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r) }
 
 func filterTrim(st *state, v any, a *arguments) any {
 	s := st.str(v)

@@ -302,6 +302,10 @@ func (st *state) percent(s string, values any) string {
 		st.fits(b.Len())
 		s = s[n+1:]
 	}
+	_, isDict := values.(*Dict)
+	if l, ok := values.(*List); !isDict && (!ok || l.kind == isTuple) && len(list) > 0 {
+		fail(st.line, "more values than %%")
+	}
 	st.alloc(b.Len())
 	return b.String()
 }

@@ -10,40 +10,46 @@ import (
 const maxRange = 100000
 
 // globals are the names that a template finds beside its context.
-func (st *state) globals() map[string]any {
-	fn := func(name string, call func(st *state, a *arguments) any) *function { return &function{name, call} }
-	return map[string]any{
-		"range": fn("range", globalRange),
-		"dict": fn("dict", func(st *state, a *arguments) any {
-			d := NewDict()
-			dictUpdate(st, d, a)
-			return d
-		}),
-		"namespace": fn("namespace", func(st *state, a *arguments) any {
-			d := NewDict()
-			dictUpdate(st, d, a)
-			return &Namespace{d}
-		}),
-		"raise_exception": fn("raise_exception", func(st *state, a *arguments) any {
+func (st *state) globals() *scope {
+	sc := &scope{}
+	for _, g := range []function{
+		{"range", globalRange},
+		{"dict", globalDict},
+		{"namespace", func(st *state, a *arguments) any { return &Namespace{globalDict(st, a).(*Dict)} }},
+		{"joiner", globalJoiner},
+		{"strftime_now", func(st *state, a *arguments) any {
+			format := st.stringArg(a, 0, "format")
+			st.alloc(32 * len(format))
+			st.charge(len(format))
+			return strftime(st.now, format)
+		}},
+		{"raise_exception", func(st *state, a *arguments) any {
 			v, _ := a.take(0, "message")
 			panic(&Error{Line: st.line, Msg: st.str(v), Raised: true})
-		}),
-		"strftime_now": fn("strftime_now", func(st *state, a *arguments) any {
-			format := st.stringArg(a, 0, "format")
-			st.alloc(16 * len(format))
-			return strftime(st.now, format)
-		}),
-		"joiner": fn("joiner", func(st *state, a *arguments) any {
-			used, sep := false, st.textArg(a, 0, "sep", ", ")
-			return fn("joiner", func(*state, *arguments) any {
-				if !used {
-					used = true
-					return ""
-				}
-				return sep
-			})
-		}),
+		}},
+	} {
+		sc.set(g.name, &g)
 	}
+	return sc
+}
+
+func globalDict(st *state, a *arguments) any {
+	d := NewDict()
+	dictUpdate(st, d, a)
+	return d
+}
+
+// globalJoiner makes a function that returns nothing at first, and then the
+// separator.
+func globalJoiner(st *state, a *arguments) any {
+	used, sep := false, st.textArg(a, 0, "sep", ", ")
+	return &function{"joiner", func(*state, *arguments) any {
+		if !used {
+			used = true
+			return ""
+		}
+		return sep
+	}}
 }
 
 func globalRange(st *state, a *arguments) any {
@@ -59,7 +65,7 @@ func globalRange(st *state, a *arguments) any {
 		if len(l.Items) == maxRange {
 			fail(st.line, "range: more than %d items", maxRange)
 		}
-		st.alloc(16)
+		st.step()
 		l.Items = append(l.Items, i)
 		if next := i + step; (next > i) != (step > 0) {
 			break // overflow

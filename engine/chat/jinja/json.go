@@ -228,7 +228,7 @@ func (e *encoder) str(s string) {
 			e.b.WriteString(`\b`)
 		case r == '\f':
 			e.b.WriteString(`\f`)
-		case r < 0x20 || e.ascii && r >= 0x7F && r < 0x10000 && r != 0x7F:
+		case r < 0x20 || e.ascii && r >= 0x7F && r < 0x10000:
 			e.b.WriteString(`\u` + hex(r, 4))
 		case e.ascii && r >= 0x10000:
 			r -= 0x10000

@@ -159,6 +159,12 @@ func methodReplace(st *state, s string, a *arguments) any {
 
 // affix is startswith and endswith: with one string, or a tuple of them.
 func (st *state) affix(s string, a *arguments, has func(s, affix string) bool) any {
+	if len(a.plain) > 1 {
+		var ok bool
+		if _, s, ok = st.bounded(s, a); !ok {
+			return false
+		}
+	}
 	v, _ := a.take(0, "prefix")
 	if t, ok := v.(*List); ok && t.kind == isTuple {
 		for _, item := range t.Items {
@@ -172,26 +178,35 @@ func (st *state) affix(s string, a *arguments, has func(s, affix string) bool) a
 	return has(s, st.stringArg(a, 0, "prefix"))
 }
 
+// bounded cuts a string at the arguments start and end, which count characters.
+// It reports false if they leave nothing, not even an empty string.
+func (st *state) bounded(s string, a *arguments) (before, part string, ok bool) {
+	st.alloc(4 * len(s))
+	runes := []rune(s)
+	n := int64(len(runes))
+	start, end := st.intArg(a, 1, "start", 0), st.intArg(a, 2, "end", n)
+	if start < 0 {
+		start = max(start+n, 0)
+	}
+	if end < 0 {
+		end = max(end+n, 0)
+	}
+	end = min(end, n)
+	if start > end {
+		return "", "", false
+	}
+	return string(runes[:start]), string(runes[start:end]), true
+}
+
 // find returns the place of a substring in characters, or -1.
 func (st *state) find(s string, a *arguments, index func(s, sub string) int) any {
 	st.charge(len(s) / 16)
-	start, end := st.intArg(a, 1, "start", 0), st.intArg(a, 2, "end", int64(len(s)))
 	before := ""
-	if len(a.plain) > 1 { // bounds count characters
-		runes := []rune(s)
-		st.alloc(4 * len(s))
-		n := int64(len(runes))
-		clip := func(i int64) int64 {
-			if i < 0 {
-				i += n
-			}
-			return min(max(i, 0), n)
-		}
-		start, end = clip(start), clip(end)
-		if start > end {
+	if len(a.plain) > 1 {
+		var ok bool
+		if before, s, ok = st.bounded(s, a); !ok {
 			return int64(-1)
 		}
-		before, s = string(runes[:start]), string(runes[start:end])
 	}
 	i := index(s, st.stringArg(a, 0, "sub"))
 	if i < 0 {
@@ -297,7 +312,8 @@ func splitText(st *state, s, sep string, limit int64, right bool) []string {
 	return parts
 }
 
-// splitSpace splits at runs of white space, of which none is left at the ends.
+// splitSpace splits at runs of white space. Where the limit is reached, the rest
+// stays as it is.
 func splitSpace(s string, limit int64, right bool) []string {
 	if limit < 0 {
 		return strings.FieldsFunc(s, isSpace)
@@ -307,7 +323,7 @@ func splitSpace(s string, limit int64, right bool) []string {
 		for s = strings.TrimLeftFunc(s, isSpace); s != ""; s = strings.TrimLeftFunc(s, isSpace) {
 			i := strings.IndexFunc(s, isSpace)
 			if i < 0 || int64(len(parts)) == limit {
-				return append(parts, strings.TrimRightFunc(s, isSpace))
+				return append(parts, s)
 			}
 			parts, s = append(parts, s[:i]), s[i:]
 		}
@@ -316,7 +332,7 @@ func splitSpace(s string, limit int64, right bool) []string {
 	for s = strings.TrimRightFunc(s, isSpace); s != ""; s = strings.TrimRightFunc(s, isSpace) {
 		i := strings.LastIndexFunc(s, isSpace)
 		if i < 0 || int64(len(parts)) == limit {
-			parts = append(parts, strings.TrimLeftFunc(s, isSpace))
+			parts = append(parts, s)
 			break
 		}
 		_, n := utf8.DecodeRuneInString(s[i:])

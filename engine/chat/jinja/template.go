@@ -46,7 +46,7 @@ func (e *Error) Error() string {
 
 // Limits bound one rendering. A zero field means its default.
 type Limits struct {
-	Steps int // evaluated nodes; default 50 million, a few seconds
+	Steps int // evaluated nodes; default 20 million, one to three seconds
 	Bytes int // of all strings and lists made on the way; default 1 GiB
 	Text  int // bytes of one string, the output included; default 64 MiB
 	Depth int // macros and recursive loops inside each other; default 200
@@ -58,7 +58,7 @@ func (l Limits) orDefault() Limits {
 			*v = def
 		}
 	}
-	set(&l.Steps, 50_000_000)
+	set(&l.Steps, 20_000_000)
 	set(&l.Bytes, 1<<30)
 	set(&l.Text, 64<<20)
 	set(&l.Depth, 200)
@@ -86,11 +86,11 @@ func Parse(source string) (t *Template, err error) {
 func (t *Template) Render(context *Dict, o Options) (text string, err error) {
 	defer catch(&err)
 	st := &state{limits: o.Limits.orDefault(), now: o.Now, out: new(strings.Builder), line: 1}
-	globals := &scope{vars: st.globals()}
-	top := &scope{vars: map[string]any{}, parent: globals}
+	globals := st.globals()
+	top := globals.child()
 	for i, k := range context.keys {
 		if name, ok := k.(string); ok {
-			top.vars[name] = context.vals[i]
+			top.set(name, context.vals[i])
 		}
 	}
 	st.block(t.body, top)

@@ -20,7 +20,7 @@ func (st *state) test(name string, v any, a *arguments) bool {
 		}
 		return st.holds(op, v, a.plain[0])
 	}
-	i, _, isFloat, isNum := numeric(v)
+	_, _, isFloat, isNum := numeric(v)
 	_, isBool := v.(bool)
 	seq, _ := v.(*List)
 	switch name {
@@ -57,17 +57,16 @@ func (st *state) test(name string, v any, a *arguments) bool {
 		_, ok := v.(*function)
 		return ok
 	case "even", "odd", "divisibleby":
-		if !isNum || isFloat {
-			st.mustDefined(v)
-			fail(st.line, "test %s needs an integer, not %s", name, typeName(v))
-		}
-		by := int64(2)
+		st.mustDefined(v)
+		var by any = int64(2)
 		if name == "divisibleby" {
-			if by = st.intArg(a, 0, "num", 0); by == 0 {
-				fail(st.line, "division by zero")
-			}
+			by = st.arg(a, 0, "num")
 		}
-		return (i%by == 0) == (name != "odd")
+		rest := st.arithmetic("%", v, by)
+		if name == "odd" {
+			return st.equal(rest, int64(1), 0)
+		}
+		return st.equal(rest, int64(0), 0)
 	case "lower":
 		s := st.str(v)
 		return s == strings.ToLower(s) && s != strings.ToUpper(s)
