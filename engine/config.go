@@ -23,6 +23,8 @@ type Config struct {
 
 	Stream      bool        `json:"moe_stream"`
 	CacheMiB    int         `json:"cache_mb"` // budget; 0 (auto): from the model and the memory available
+	CacheShare  float64     `json:"-"`        // with an automatic budget: this share of all experts, if not 0
+	CacheBytes  int64       `json:"-"`        // in place of CacheMiB, for models of less than a MiB
 	ForceCache  bool        `json:"force_cache"`
 	CachePolicy string      `json:"cache_policy"`
 	Lanes       int         `json:"io_threads"`

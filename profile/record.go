@@ -25,6 +25,7 @@ func (p Phase) String() string {
 type Record struct {
 	Run, Turn, Step, Steps int
 	Token                  int32
+	Tokens                 int64 // how many records are added up in this one; 0 in a record of its own
 
 	Wall, Compute, Mgmt, Stall, Other, StallUnion int64
 
@@ -39,8 +40,10 @@ type Record struct {
 	CPU         Maybe[int64] // process CPU time, all threads
 }
 
-// add accumulates another record's costs; identities stay as they are.
-func (r *Record) add(o *Record) {
+// Add accumulates another token's costs; identities stay as they are. A sum
+// starts with its measured figures marked, see Maybe.
+func (r *Record) Add(o *Record) {
+	r.Tokens++
 	r.Wall += o.Wall
 	r.Compute += o.Compute
 	r.Mgmt += o.Mgmt

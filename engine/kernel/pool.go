@@ -90,6 +90,13 @@ func (e *Panic) Unwrap() error {
 	return err
 }
 
+// Fault reports whether the panic is a fault at an address, as of a read through
+// a mapping whose file has shrunk; flashio.Guard understands its Value.
+func (e *Panic) Fault() bool {
+	_, ok := e.Value.(interface{ Addr() uintptr })
+	return ok
+}
+
 // defaultSpin is how long an idle worker looks for the next job before it
 // parks. Serial steps between two jobs of a token take a few tens of
 // microseconds, and waking a parked goroutine costs about as much.
@@ -311,6 +318,8 @@ func (p *Pool) unpark(w int) {
 
 // serve is the life of a worker other than 0.
 func (p *Pool) serve(w int) {
+	// A read through a mapping whose file has shrunk must not end the process.
+	debug.SetPanicOnFault(true)
 	defer p.exited.Done()
 	s := &p.sleepers[w]
 	var seen uint64 // the number of the last job that this worker looked at

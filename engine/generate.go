@@ -1,0 +1,382 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"bmoe/engine/chat"
+	"bmoe/engine/kernel"
+	"bmoe/engine/model"
+	"bmoe/engine/sample"
+	"bmoe/engine/tokenizer"
+	"bmoe/flashio"
+	"bmoe/internal/clock"
+	"bmoe/profile"
+)
+
+// ErrNothingToRepeat is returned by Again before there was a run.
+var ErrNothingToRepeat = errors.New("there is no run to repeat yet")
+
+// The reasons for which a generation stops.
+const (
+	stopEOS       = "eos"
+	stopLength    = "length"
+	stopContext   = "context"
+	stopCancelled = "cancelled"
+	stopError     = "error"
+)
+
+// Generate answers a message, or continues a prompt with Config.Raw. An error
+// is a request that cannot run. A generation that was cancelled or failed part
+// way comes back as a run whose Err says so.
+func (s *Session) Generate(ctx context.Context, r Request) (*Run, error) {
+	b := &beginning{request: r, conversation: *s.conversation.Clone(), base: -1}
+	if s.cfg.NoThink {
+		b.thinking = new(bool)
+	}
+	return s.begin(ctx, b)
+}
+
+// Again repeats the last run from the same start: the conversation as it was
+// before its message, what the state held then, an empty cache, the same seed.
+func (s *Session) Again(ctx context.Context, onDelta func(Delta)) (*Run, error) {
+	if s.last == nil {
+		return nil, ErrNothingToRepeat
+	}
+	b := *s.last
+	b.request.OnDelta = onDelta
+	s.conversation = *b.conversation.Clone()
+	if s.streamer != nil {
+		s.streamer.Empty()
+	}
+	return s.begin(ctx, &b)
+}
+
+// begin turns the request into ids, winds the state back to what they have in
+// common with it, and runs.
+func (s *Session) begin(ctx context.Context, b *beginning) (*Run, error) {
+	if s.reader == nil {
+		return nil, errors.New("no lanes are open: an earlier change failed; change the lanes again")
+	}
+	started := clock.Now()
+	ids, rendered, dropped, err := s.promptIDs(b)
+	if err != nil {
+		return nil, err
+	}
+	if b.base < 0 {
+		// The last id is computed again in any case: its logits are needed.
+		b.base = min(chat.CommonPrefix(s.ids, ids), len(ids)-1)
+	}
+	if b.base, err = s.rewind(b.base); err != nil {
+		return nil, err
+	}
+	s.last = b
+	return s.run(ctx, b, ids, rendered, dropped, started)
+}
+
+// promptIDs renders the conversation with the new message. Turns that no
+// longer fit are dropped, oldest first.
+func (s *Session) promptIDs(b *beginning) (ids []int32, rendered string, dropped int, err error) {
+	if s.cfg.Raw {
+		if ids = s.text.RawPrompt(b.request.Text); len(ids) == 0 {
+			return nil, "", 0, errors.New("the prompt is empty")
+		}
+		if len(ids) >= s.cfg.Ctx {
+			return nil, "", 0, &chat.TooLongError{Tokens: len(ids), Context: s.cfg.Ctx, Reserve: 1}
+		}
+		return ids, b.request.Text, 0, nil
+	}
+	c := b.conversation.Clone()
+	c.Append(chat.Message{Role: chat.User, Content: b.request.Text})
+	encode := func(ms []chat.Message) ([]int32, error) {
+		var err error
+		rendered, ids, err = s.text.Prompt(ms, b.thinking)
+		return ids, err
+	}
+	reserve := s.cfg.Ctx / 4
+	if n := b.request.MaxTokens; n > 0 {
+		reserve = min(n, s.cfg.Ctx/2)
+	}
+	ids, dropped, err = c.Fit(s.cfg.Ctx, max(1, reserve), encode)
+	var tooLong *chat.TooLongError
+	if errors.As(err, &tooLong) && tooLong.Tokens < s.cfg.Ctx {
+		// Better a short answer than none.
+		ids, dropped, err = c.Fit(s.cfg.Ctx, 1, encode)
+	}
+	if err != nil {
+		return nil, "", 0, err
+	}
+	s.conversation = *c
+	return ids, rendered, dropped, nil
+}
+
+// rewind brings the state back to n positions, or as far as it can go.
+func (s *Session) rewind(n int) (int, error) {
+	err := s.state.Truncate(n)
+	if errors.Is(err, model.ErrNotTruncatable) {
+		n = 0
+		err = s.state.Restore(s.start)
+	}
+	if err != nil {
+		return 0, err
+	}
+	s.ids = s.ids[:n]
+	return n, nil
+}
+
+// answer is what a generation has produced so far.
+type answer struct {
+	ids       []int32
+	decoder   *tokenizer.Decoder
+	reasoning *chat.Reasoning // nil with Raw
+	text      []byte          // of a raw answer; else in reasoning
+	record    profile.Record
+}
+
+// run prefills and generates.
+func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered string, dropped int, started int64) (*Run, error) {
+	limit := s.cfg.Ctx - len(ids) + 1 // the last token needs no position
+	if n := b.request.MaxTokens; n > 0 {
+		limit = min(limit, n)
+	}
+	sampler, err := sample.New(s.cfg.Sampling, s.arch.Info().Vocab)
+	if err != nil {
+		return nil, err
+	}
+	sampler.Accept(ids...)
+	run := &Run{N: len(s.runs) + 1, Prompt: b.request.Text, When: time.Now(), Config: s.cfg, ColdCache: s.cacheIsEmpty(),
+		StartKey: s.startKey(b, ids, limit)}
+	a := &answer{ids: make([]int32, 0, limit), decoder: s.text.Tokenizer.NewDecoder()}
+	if !s.cfg.Raw {
+		a.reasoning = chat.NewReasoning(rendered)
+	}
+	s.meter.begin(run.N, b.base, len(ids)-b.base, dropped, limit, started)
+	s.compute.OnLayer = s.meter.onLayer
+	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
+	s.compute.OnLayer = nil
+	s.flush(a, b.request.OnDelta)
+	s.meter.end()
+	if err != nil {
+		run.Err = err
+	}
+	s.finish(run, a, b, ids, stop)
+	return run, nil
+}
+
+// generate prefills the prompt and decodes until something ends it.
+func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampler, ids []int32, b *beginning, limit int) (stop string, err error) {
+	failed := func(err error) (string, error) {
+		if ctx.Err() != nil {
+			return stopCancelled, ctx.Err()
+		}
+		return stopError, err
+	}
+	for at := b.base; at < len(ids); {
+		n := min(s.cfg.UBatch, len(ids)-at)
+		var logits []float32
+		if at+n == len(ids) {
+			logits = s.logits
+		}
+		if err := s.forward(ctx, ids[at:at+n], logits); err != nil {
+			return failed(err)
+		}
+		at += n
+		s.meter.prefilled(at - b.base)
+	}
+	for step := 1; ; step++ {
+		id, err := sampler.Sample(s.logits)
+		if err != nil {
+			return failed(fmt.Errorf("token %d: %w", step, err))
+		}
+		if s.text.Tokenizer.IsEOG(id) {
+			return stopEOS, nil
+		}
+		sampler.Accept(id)
+		a.ids = append(a.ids, id)
+		if step == 1 {
+			s.meter.first(len(ids) - b.base)
+		} else {
+			a.record = profile.Record{Run: s.meter.sum.Run, Turn: s.turn(), Step: step, Steps: limit, Token: id}
+			s.meter.token(&a.record)
+		}
+		s.emit(a, id, step, b.request.OnDelta)
+		switch {
+		case step == limit && limit == b.request.MaxTokens:
+			return stopLength, nil
+		case step == limit:
+			return stopContext, nil
+		}
+		if err := s.forward(ctx, a.ids[step-1:step], s.logits); err != nil {
+			return failed(err)
+		}
+	}
+}
+
+// turn returns the number of the conversation's turn, from 1.
+func (s *Session) turn() int {
+	n := 0
+	for _, m := range s.conversation.Messages {
+		if m.Role == chat.User {
+			n++
+		}
+	}
+	return max(1, n)
+}
+
+// forward appends ids to the state. A fault in the mapping, as when the file
+// shrinks under it, is an error like any other.
+func (s *Session) forward(ctx context.Context, ids []int32, logits []float32) error {
+	f := &s.pass
+	f.ctx, f.ids, f.logits, f.err = ctx, ids, logits, nil
+	if err := flashio.Guard(f.guarded); err != nil {
+		// What the layers had appended is cut off, as after any other error.
+		return errors.Join(err, s.state.Truncate(len(s.ids)))
+	}
+	if f.err == nil {
+		s.ids = append(s.ids, ids...)
+	}
+	return f.err
+}
+
+// pass is one forward pass. It is a struct of the session's so that a call
+// allocates nothing.
+type pass struct {
+	ctx     context.Context
+	ids     []int32
+	logits  []float32
+	err     error
+	guarded func()
+}
+
+// guardedPass runs s.pass. A panic of another worker is raised again as itself,
+// so that a fault there is told apart from a bug.
+func (s *Session) guardedPass() {
+	defer func() {
+		if p := recover(); p != nil {
+			if worker, ok := p.(*kernel.Panic); ok && worker.Fault() {
+				panic(worker.Value)
+			}
+			panic(p)
+		}
+	}()
+	f := &s.pass
+	f.err = s.arch.Forward(f.ctx, s.compute, s.state, f.ids, f.logits)
+}
+
+// emit passes a token's text on.
+func (s *Session) emit(a *answer, id int32, step int, onDelta func(Delta)) {
+	text := a.decoder.Push(id)
+	var d Delta
+	if a.reasoning == nil {
+		a.text = append(a.text, text...)
+		d.Text = text
+	} else {
+		d.Reasoning, d.Text = a.reasoning.Push(text)
+	}
+	if onDelta == nil {
+		return
+	}
+	d.Token = id
+	if step > 1 {
+		d.Record = &a.record
+	}
+	onDelta(d)
+}
+
+// flush passes on what the decoder and the reasoning span held back.
+func (s *Session) flush(a *answer, onDelta func(Delta)) {
+	text := a.decoder.Flush()
+	d := Delta{Token: tokenizer.None}
+	if a.reasoning == nil {
+		a.text = append(a.text, text...)
+		d.Text = text
+	} else {
+		r1, t1 := a.reasoning.Push(text)
+		r2, t2 := a.reasoning.Flush()
+		d.Reasoning, d.Text = r1+r2, t1+t2
+	}
+	if onDelta != nil && d.Text+d.Reasoning != "" {
+		onDelta(d)
+	}
+}
+
+// finish writes the result down and takes the answer into the conversation.
+func (s *Session) finish(run *Run, a *answer, b *beginning, ids []int32, stop string) {
+	message := chat.Message{Role: chat.Assistant, Content: string(a.text)}
+	if a.reasoning != nil {
+		message = a.reasoning.Message()
+	}
+	run.Sum = s.meter.sum
+	r := &run.Result
+	r.Text, r.Reasoning = message.Content, message.Reasoning
+	r.TokenIDs = a.ids
+	r.NPrompt, r.NCached, r.NGen, r.StopReason = len(ids), b.base, len(a.ids), stop
+	sum := sha256.Sum256([]byte(s.text.Tokenizer.Decode(a.ids, true)))
+	r.TextSHA256 = hex.EncodeToString(sum[:])
+	s.fillResult(r, run)
+	s.runs = append(s.runs, run)
+	switch {
+	case s.cfg.Raw:
+	case run.Err != nil && len(a.ids) == 0:
+		// Nothing was said: the message can be sent again.
+		s.conversation = *b.conversation.Clone()
+	default:
+		s.conversation.Append(message)
+	}
+}
+
+// cacheIsEmpty reports whether a run starts cold.
+func (s *Session) cacheIsEmpty() bool {
+	if s.streamer == nil {
+		return true
+	}
+	_, n := s.streamer.Directory().Resident()
+	return n == 0
+}
+
+// startKey identifies what a run started from: the ids, how many of them the
+// state held, how tokens are chosen and how many at most.
+func (s *Session) startKey(b *beginning, ids []int32, limit int) string {
+	h := sha256.New()
+	// Integers, floats and strings: encoding cannot fail.
+	key, _ := json.Marshal([]any{ids, b.base, s.cfg.Sampling, limit})
+	h.Write(key)
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// Eval returns the logits of every position, [len(ids) x vocab], for ids from
+// an empty state: in batches, or one at a time.
+func (s *Session) Eval(ctx context.Context, ids []int32, oneByOne bool) ([]float32, error) {
+	vocab := s.arch.Info().Vocab
+	switch {
+	case len(ids) == 0:
+		return nil, usagef("no token ids to evaluate")
+	case len(ids) > s.cfg.Ctx:
+		return nil, usagef("%d token ids exceed the context of %d: raise --ctx-size", len(ids), s.cfg.Ctx)
+	}
+	for _, id := range ids {
+		if id < 0 || int(id) >= vocab {
+			return nil, usagef("token id %d is outside the vocabulary of %d", id, vocab)
+		}
+	}
+	if _, err := s.rewind(0); err != nil {
+		return nil, err
+	}
+	batch := s.cfg.UBatch
+	if oneByOne {
+		batch = 1
+	}
+	logits := make([]float32, len(ids)*vocab)
+	for i := 0; i < len(ids); i += batch {
+		n := min(batch, len(ids)-i)
+		if err := s.forward(ctx, ids[i:i+n], logits[i*vocab:][:n*vocab]); err != nil {
+			return nil, err
+		}
+	}
+	return logits, nil
+}

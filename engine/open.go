@@ -1,0 +1,399 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"bmoe/engine/expert"
+	"bmoe/engine/expert/policy"
+	"bmoe/engine/gguf"
+	"bmoe/engine/kernel"
+	"bmoe/engine/model"
+	"bmoe/engine/sample"
+	"bmoe/flashio"
+	"bmoe/internal/host"
+)
+
+// The largest settings that are taken seriously.
+const (
+	MaxThreads = 256     // compute workers
+	MaxCtx     = 1 << 24 // positions
+	MaxUBatch  = 1 << 16 // prompt tokens in a batch
+)
+
+// defaultCtx is the largest context that is chosen without being asked for:
+// a model's own may be 262144 positions, gigabytes of KV.
+const defaultCtx = 4096
+
+// autoReserve is memory that an automatic budget leaves to the rest of the host.
+const autoReserve = 1 << 30
+
+// Open opens a model. progress, which may be nil, hears the stage and how much
+// of it is done, from any goroutine; ctx cancels between stages. A *UsageError
+// is a setting that cannot work.
+func Open(ctx context.Context, cfg Config, progress func(stage string, done float64)) (s *Session, err error) {
+	if progress == nil {
+		progress = func(string, float64) {}
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s = &Session{cfg: cfg}
+	s.pass.guarded = s.guardedPass
+	s.meter.open(cfg.Model)
+	defer func() {
+		if err != nil {
+			s.Close() // the error that matters is the first
+			s = nil
+		}
+	}()
+	for _, step := range []struct {
+		name string
+		do   func(*Session, func(float64)) error
+	}{
+		{"header", (*Session).openFile},
+		{"mapping", (*Session).openMapping},
+		{"lanes", func(s *Session, _ func(float64)) error { return s.openReader() }},
+		{"dense weights", (*Session).openDense},
+		{"expert cache", (*Session).openExperts},
+		{"context", (*Session).openState},
+		{"release", (*Session).openRelease},
+	} {
+		progress(step.name, 0)
+		if err := ctx.Err(); err != nil {
+			return s, err
+		}
+		if err := step.do(s, func(done float64) { progress(step.name, done) }); err != nil {
+			return s, err
+		}
+	}
+	s.meter.opened(s)
+	return s, nil
+}
+
+// check refuses settings that no model can work with.
+func (c *Config) check() error {
+	if _, err := numerics(c.Numerics); err != nil {
+		return err
+	}
+	if _, err := kernel.ParseKVType(c.KVType); err != nil {
+		return usagef("--kv-type: %v", err)
+	}
+	if err := c.Sampling.Check(); err != nil {
+		return usagef("%v", err)
+	}
+	if !slices.Contains(policy.Names(), c.CachePolicy) {
+		_, err := policy.New(c.CachePolicy, policy.Shape{})
+		return usagef("--cache-policy: %v", err)
+	}
+	switch {
+	case c.Model == "":
+		return usagef("no model given")
+	case c.Ctx < 0 || c.Ctx > MaxCtx:
+		return usagef("--ctx-size %d: want 1 to %d, or 0 for the model's", c.Ctx, MaxCtx)
+	case c.Threads < 0 || c.Threads > MaxThreads:
+		return usagef("--threads %d: want 1 to %d, or 0 for the number of cores", c.Threads, MaxThreads)
+	case c.UBatch < 1 || c.UBatch > MaxUBatch:
+		return usagef("--ubatch %d: want 1 to %d", c.UBatch, MaxUBatch)
+	case c.Lanes < 1 || c.Lanes > flashio.MaxLanes:
+		return usagef("--io-threads %d: want 1 to %d", c.Lanes, flashio.MaxLanes)
+	case c.IOEngine != "lanes" && c.IOEngine != "uring":
+		return usagef("unknown --io-engine %q; known: lanes, uring", c.IOEngine)
+	case c.CacheMiB < 0 || c.CacheBytes < 0:
+		return usagef("--cache-mb %d: want a number of MiB, or auto", c.CacheMiB)
+	case c.Dense != DenseAnon && c.Dense != DenseMmap && c.Dense != DenseWarm:
+		return usagef("unknown --dense-weights %q; known: anon, mmap, warm", c.Dense)
+	case c.SimulateHost != "" && c.SimulateHost != "ntfs":
+		return usagef("unknown --simulate-host %q; known: ntfs", c.SimulateHost)
+	}
+	return nil
+}
+
+// openFile reads the header and builds what needs no weights.
+func (s *Session) openFile(func(float64)) error {
+	var err error
+	if s.file, err = gguf.Open(s.cfg.Model); err != nil {
+		return err
+	}
+	if s.arch, s.registry, err = model.Build(s.file); err != nil {
+		return err
+	}
+	if s.text, err = newText(s.file, s.cfg.Template); err != nil {
+		return err
+	}
+	info := s.arch.Info()
+	if got := s.text.Tokenizer.Len(); got > info.Vocab {
+		return fmt.Errorf("%s: the vocabulary has %d tokens, but the embedding only %d rows", s.cfg.Model, got, info.Vocab)
+	}
+	if s.text.TemplateErr != nil && !s.cfg.Raw {
+		return fmt.Errorf("%s: %w", s.cfg.Model, s.text.TemplateErr)
+	}
+	if n := s.registry.Unused; n > 0 {
+		s.warnings = append(s.warnings, fmt.Sprintf("%d tensors of the file are not used by %s", n, info.Arch))
+	}
+	var paths []string
+	for _, sh := range s.file.Shards {
+		paths = append(paths, sh.Path)
+	}
+	var o flashio.FileOptions
+	if s.cfg.SimulateHost != "" {
+		o.Host = flashio.NewSimulatedHost(flashio.SimulateOptions{})
+	}
+	if s.files, err = flashio.OpenFiles(paths, o); err != nil {
+		return err
+	}
+	if s.cfg.Ctx == 0 {
+		s.cfg.Ctx = min(info.Context, defaultCtx)
+	}
+	if s.cfg.Ctx > info.Context {
+		s.warnings = append(s.warnings, fmt.Sprintf("a context of %d is beyond the %d that the model was trained for", s.cfg.Ctx, info.Context))
+	}
+	s.cfg.UBatch = min(s.cfg.UBatch, s.cfg.Ctx)
+	if s.cfg.Threads == 0 {
+		s.cfg.Threads = 1
+		if n, ok := host.PhysicalCores(); ok {
+			s.cfg.Threads = min(n, MaxThreads)
+		}
+	}
+	return s.openSampling()
+}
+
+// openSampling takes what the user did not set from the model's own keys.
+func (s *Session) openSampling() error {
+	o := &s.cfg.Sampling
+	meta := s.file.Meta
+	number := func(flag, key string, dst *float64) error {
+		if s.cfg.SamplingSet[flag] {
+			return nil
+		}
+		v, err := meta.FloatOr("general.sampling."+key, *dst)
+		*dst = v
+		return err
+	}
+	count := func(flag, key string, dst *int) error {
+		if s.cfg.SamplingSet[flag] {
+			return nil
+		}
+		v, err := meta.IntOr("general.sampling."+key, int64(*dst))
+		*dst = int(v)
+		return err
+	}
+	for _, err := range []error{
+		number("temp", "temp", &o.Temp), count("top-k", "top_k", &o.TopK), number("top-p", "top_p", &o.TopP), number("min-p", "min_p", &o.MinP),
+		number("repeat-penalty", "penalty_repeat", &o.RepeatPenalty), count("repeat-last-n", "penalty_last_n", &o.RepeatLastN),
+	} {
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.cfg.Model, err)
+		}
+	}
+	if o.RepeatLastN < 0 { // -1 stands for the whole context
+		o.RepeatLastN = s.cfg.Ctx
+	}
+	if err := o.Check(); err != nil {
+		return fmt.Errorf("%s: general.sampling: %w", s.cfg.Model, err)
+	}
+	_, err := sample.New(*o, s.arch.Info().Vocab)
+	return err
+}
+
+// openMapping maps every shard, as llama.cpp does at load.
+func (s *Session) openMapping(func(float64)) error {
+	for i := range s.files.Len() {
+		m, err := s.files.Map(i)
+		if err != nil {
+			return err
+		}
+		s.mappings = append(s.mappings, m)
+	}
+	return nil
+}
+
+// openReader opens the lanes.
+func (s *Session) openReader() error {
+	o := flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect}
+	s.engineNote = ""
+	if s.cfg.IOEngine == "uring" {
+		r, err := flashio.OpenURing(s.files, o)
+		if err == nil {
+			s.reader = r
+			return nil
+		}
+		s.engineNote = err.Error()
+	}
+	r, err := flashio.OpenLanes(s.files, o)
+	if err != nil {
+		return err
+	}
+	s.reader = r
+	return nil
+}
+
+// openDense brings the dense weights to where the policy wants them.
+func (s *Session) openDense(progress func(float64)) error {
+	var err error
+	if s.cfg.Dense == DenseAnon {
+		s.dense, err = readDense(s.registry, s.files, s.reader, progress)
+		return err
+	}
+	ranges := s.registry.DenseRanges()
+	for i, r := range ranges {
+		if s.cfg.Dense == DenseWarm {
+			if err := s.mappings[r.Shard].Warm(int(r.Offset), int(r.Size)); err != nil {
+				return err
+			}
+		}
+		progress(float64(i+1) / float64(len(ranges)))
+	}
+	// Norms are decoded here, which reads the mapping.
+	ferr := flashio.Guard(func() {
+		err = s.registry.Bind(func(r model.Range) ([]byte, error) { return s.mappings[r.Shard].Data[r.Offset:][:r.Size], nil })
+	})
+	if ferr != nil {
+		return ferr
+	}
+	return err
+}
+
+// openExperts makes the source of experts: the cache, or the mapping.
+func (s *Session) openExperts(func(float64)) error {
+	num, err := numerics(s.cfg.Numerics)
+	if err != nil {
+		return err
+	}
+	layout := s.arch.Info().Experts
+	s.compute = &model.Compute{Pool: kernel.NewPool(s.cfg.Threads), Numerics: num}
+	if !s.cfg.Stream {
+		s.registry.BindStreamed(s.shards())
+		s.compute.Experts = expert.NewMapped(layout, s.shards())
+		return nil
+	}
+	shape := layout.Shape()
+	budget, err := s.budget(shape)
+	if err != nil {
+		return err
+	}
+	p, err := policy.New(s.cfg.CachePolicy, shape)
+	if err != nil {
+		return err
+	}
+	if s.streamer, err = expert.NewStreamer(s.files, layout, expert.Options{Budget: budget, Policy: p, Overlap: s.cfg.Overlap}); err != nil {
+		return err
+	}
+	s.streamer.SetReader(s.reader)
+	s.compute.Experts = s.streamer
+	return nil
+}
+
+// mib returns n MiB in bytes.
+func mib(n int) int64 { return int64(n) << 20 }
+
+// inMiB returns bytes as MiB for messages, rounded up.
+func inMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
+
+// budget resolves the cache's budget and refuses one that cannot work.
+func (s *Session) budget(shape policy.Shape) (int64, error) {
+	want := s.cfg.CacheBytes
+	switch {
+	case want > 0:
+	case s.cfg.CacheMiB > 0:
+		want = mib(s.cfg.CacheMiB)
+	default:
+		want = s.autoBudget(shape)
+	}
+	want = min(want, (shape.Total()+1<<20-1)>>20<<20)
+	if err := s.checkBudget(shape, want); err != nil {
+		return 0, err
+	}
+	s.cfg.CacheMiB = int(want >> 20)
+	if w := budgetWarning(shape, want); w != "" {
+		s.warnings = append(s.warnings, w)
+	}
+	return want, nil
+}
+
+// autoBudget is the share asked for, or what memory allows, in whole MiB.
+func (s *Session) autoBudget(shape policy.Shape) int64 {
+	want := shape.Total()
+	if s.cfg.CacheShare > 0 {
+		want = int64(float64(want) * s.cfg.CacheShare)
+		want = (want + 1<<19) >> 20 << 20 // the nearest MiB
+	} else if m := host.ReadMemory(); m.Has.All(host.HasAvailable) {
+		want = min(want, (m.Available-autoReserve)*3/4)
+	}
+	return max(want, mib(1), (shape.LayerWorkingSet()+1<<20-1)>>20<<20)
+}
+
+// checkBudget refuses a budget below a layer's working set or above the memory
+// available, unless forced.
+func (s *Session) checkBudget(shape policy.Shape, budget int64) error {
+	least := shape.LayerWorkingSet()
+	largest := slices.Max(shape.Bytes)
+	switch {
+	case budget < largest:
+		return usagef("--cache-mb: a budget of %d MiB cannot hold one expert of %d MiB", budget>>20, inMiB(largest))
+	case budget < least && !s.cfg.ForceCache:
+		return usagef("--cache-mb: a budget of %d MiB is below one layer's working set of %d MiB: give at least that, or --force-cache", budget>>20, inMiB(least))
+	}
+	if m := host.ReadMemory(); m.Has.All(host.HasAvailable) && !s.cfg.ForceCache {
+		free := m.Available
+		if s.streamer != nil {
+			free += s.streamer.Stats().ArenaBytes
+		}
+		if budget > free {
+			return usagef("--cache-mb: a budget of %d MiB is above the %d MiB of memory available: give less, or --force-cache", budget>>20, free>>20)
+		}
+	}
+	return nil
+}
+
+// budgetWarning says when a budget is too small to score any hits.
+func budgetWarning(shape policy.Shape, budget int64) string {
+	if cycle := shape.TokenCycle(); budget < cycle {
+		return fmt.Sprintf("the cache budget of %d MiB is below one token cycle of %d MiB: least-recently-used then scores no hits; --cache-mb %d would hold a cycle",
+			budget>>20, inMiB(cycle), inMiB(cycle))
+	}
+	return ""
+}
+
+// openState makes the KV cache and the scratch.
+func (s *Session) openState(func(float64)) error {
+	kv, err := kernel.ParseKVType(s.cfg.KVType)
+	if err != nil {
+		return err
+	}
+	if s.state, err = s.arch.NewState(s.cfg.Ctx, kv); err != nil {
+		return err
+	}
+	if s.start, err = s.state.Checkpoint(); err != nil {
+		return err
+	}
+	s.logits = make([]float32, s.arch.Info().Vocab)
+	s.ids = make([]int32, 0, s.cfg.Ctx)
+	return s.arch.Prepare(s.compute, s.cfg.UBatch, s.cfg.Ctx)
+}
+
+// openRelease hands the mapping back if that was asked for.
+func (s *Session) openRelease(func(float64)) error {
+	s.observeMapping()
+	if !s.cfg.ReleaseMmap {
+		return nil
+	}
+	o, err := s.setRelease(true)
+	if err != nil {
+		return err
+	}
+	if o.Verdict != Applied {
+		s.warnings = append(s.warnings, "--release-mmap "+string(o.Verdict)+": "+o.Reason)
+	}
+	return nil
+}
+
+// modelName is what the screen calls the model.
+func (s *Session) modelName() string {
+	if name, err := s.file.Meta.StringOr("general.name", ""); err == nil && name != "" {
+		return name
+	}
+	return filepath.Base(s.cfg.Model)
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"bmoe/flashio"
+	"bmoe/profile"
+)
+
+// Reconfigure changes settings between generations and says what became of
+// each wish.
+func (s *Session) Reconfigure(c Change) []Outcome {
+	var out []Outcome
+	add := func(knob string, o Outcome, err error) {
+		o.Knob = knob
+		if err != nil {
+			// The session goes on with what it has; a generation will say if that
+			// is not enough.
+			o.Verdict, o.Reason = Declined, err.Error()
+		}
+		out = append(out, o)
+	}
+	if c.Overlap != nil {
+		add("overlap", s.setOverlap(*c.Overlap), nil)
+	}
+	if c.Lanes != nil {
+		o, err := s.setLanes(*c.Lanes)
+		add("lanes", o, err)
+	}
+	if c.CacheMiB != nil {
+		o, err := s.setCache(mib(*c.CacheMiB))
+		add("cache", o, err)
+	}
+	if c.ReleaseMmap != nil {
+		o, err := s.setRelease(*c.ReleaseMmap)
+		add("release-mmap", o, err)
+	}
+	s.meter.reconfigured(s)
+	return out
+}
+
+const notStreaming = "nothing is streamed with --moe-stream=false"
+
+func (s *Session) setOverlap(on bool) Outcome {
+	if s.streamer == nil {
+		return Outcome{Verdict: Ignored, Value: "off", Reason: notStreaming}
+	}
+	s.cfg.Overlap = on
+	s.streamer.SetOverlap(on)
+	return Outcome{Verdict: Applied, Value: onOff(on)}
+}
+
+func onOff(b bool) string {
+	if b {
+		return "on"
+	}
+	return "off"
+}
+
+// setLanes opens another number of lanes. Old ones are closed first: an old
+// handle could keep a mapping's effect alive.
+func (s *Session) setLanes(n int) (Outcome, error) {
+	now := Outcome{Verdict: Declined, Value: fmt.Sprint(s.cfg.Lanes)}
+	switch {
+	case s.streamer == nil:
+		return Outcome{Verdict: Ignored, Value: now.Value, Reason: notStreaming}, nil
+	case n < 1 || n > flashio.MaxLanes:
+		now.Reason = fmt.Sprintf("%d lanes: want 1 to %d", n, flashio.MaxLanes)
+		return now, nil
+	}
+	old := s.cfg.Lanes
+	s.cfg.Lanes = n
+	if err := s.reopen(func() error { return nil }); err != nil {
+		s.cfg.Lanes = old
+		return now, errors.Join(err, s.reopen(func() error { return nil }))
+	}
+	return Outcome{Verdict: Applied, Value: fmt.Sprint(n)}, nil
+}
+
+// reopen closes every lane, does something, and opens new lanes.
+func (s *Session) reopen(between func() error) error {
+	var errs []error
+	if s.reader != nil {
+		errs = append(errs, s.reader.Close())
+		s.reader = nil
+	}
+	errs = append(errs, between(), s.openReader())
+	if s.streamer != nil {
+		s.streamer.SetReader(s.reader)
+	}
+	return errors.Join(errs...)
+}
+
+// setCache changes the budget; entries that fit stay.
+func (s *Session) setCache(budget int64) (Outcome, error) {
+	if s.streamer == nil {
+		return Outcome{Verdict: Ignored, Value: "none", Reason: notStreaming}, nil
+	}
+	shape := s.arch.Info().Experts.Shape()
+	now := Outcome{Verdict: Declined, Value: fmt.Sprint(s.cfg.CacheMiB, " MiB")}
+	budget = min(budget, mib(int(inMiB(shape.Total()))))
+	if err := s.checkBudget(shape, budget); err != nil {
+		now.Reason = strings.TrimPrefix(err.Error(), "--cache-mb: ")
+		return now, nil
+	}
+	if err := s.streamer.Resize(budget); err != nil {
+		return now, err
+	}
+	s.cfg.CacheMiB, s.cfg.CacheBytes = int(budget>>20), 0
+	return Outcome{Verdict: Applied, Value: fmt.Sprint(s.cfg.CacheMiB, " MiB"), Reason: budgetWarning(shape, budget)}, nil
+}
+
+// maxNamed is how many weights a declined release names.
+const maxNamed = 3
+
+// observeMapping asks the OS which weights lie inside a mapping of the model's
+// files, and notes the answer for the screen.
+func (s *Session) observeMapping() (names []string, err error) {
+	var ptrs []uintptr
+	var owner []string
+	for _, w := range s.registry.Weights {
+		if p := w.Pointer(); p != 0 {
+			ptrs, owner = append(ptrs, p), append(owner, w.Name)
+		}
+	}
+	inside, err := flashio.InsideMapping(s.files, ptrs)
+	for _, i := range inside {
+		names = append(names, owner[i])
+	}
+	s.meter.update(func(live *profile.Snapshot) {
+		m := &live.Mapping
+		m.WeightsChecked, m.WeightsInside, m.Inside = profile.Maybe[int64]{}, profile.Maybe[int64]{}, ""
+		if err == nil {
+			m.WeightsChecked, m.WeightsInside = profile.Some(int64(len(ptrs))), profile.Some(int64(len(names)))
+			m.Inside = strings.Join(names[:min(len(names), maxNamed)], ", ")
+		}
+	})
+	return names, err
+}
+
+// setRelease hands the mapping back, or maps the file again.
+func (s *Session) setRelease(on bool) (Outcome, error) {
+	if !on {
+		return s.restoreMapping()
+	}
+	if len(s.mappings) == 0 {
+		return Outcome{Verdict: Applied, Value: "on", Reason: "already released"}, nil
+	}
+	names, err := s.observeMapping()
+	if err != nil {
+		return s.declineRelease(fmt.Sprintf("the system cannot say which weights lie inside the mapping: %v", err)), nil
+	}
+	if n := len(names); n > 0 {
+		list := strings.Join(names[:min(n, maxNamed)], ", ")
+		if n > maxNamed {
+			list += ", ..."
+		}
+		return s.declineRelease(fmt.Sprintf("%d weights still lie inside the mapping (%s)", n, list)), nil
+	}
+	// Closing lanes comes first and opening them last: on the host where this
+	// matters, a handle opened under the mapping stays slow (MISSION.md section 1).
+	err = s.reopen(func() error {
+		err := unmapAll(s.mappings)
+		s.mappings = nil
+		return err
+	})
+	if err != nil {
+		return Outcome{Value: "off"}, err
+	}
+	if _, err := s.observeMapping(); err != nil {
+		return Outcome{Value: "on"}, err
+	}
+	s.cfg.ReleaseMmap = true
+	s.setMapping(profile.MappingReleased, "", true)
+	return Outcome{Verdict: Applied, Value: "on"}, nil
+}
+
+func (s *Session) declineRelease(reason string) Outcome {
+	s.cfg.ReleaseMmap = false
+	s.setMapping(profile.MappingDeclined, reason, false)
+	return Outcome{Verdict: Declined, Value: "off", Reason: reason}
+}
+
+// restoreMapping maps the file again, as at load, and opens the lanes anew
+// under it.
+func (s *Session) restoreMapping() (Outcome, error) {
+	s.cfg.ReleaseMmap = false
+	if len(s.mappings) > 0 {
+		s.setMapping(profile.MappingMapped, "", false)
+		return Outcome{Verdict: Applied, Value: "off", Reason: "the file is mapped"}, nil
+	}
+	err := s.reopen(func() error { return s.openMapping(nil) })
+	if err != nil {
+		return Outcome{Value: "on"}, err
+	}
+	if _, err := s.observeMapping(); err != nil {
+		return Outcome{Value: "off"}, err
+	}
+	s.setMapping(profile.MappingMapped, "", false)
+	return Outcome{Verdict: Applied, Value: "off"}, nil
+}
+
+func (s *Session) setMapping(state profile.MappingState, reason string, reopened bool) {
+	s.meter.update(func(live *profile.Snapshot) {
+		live.Mapping.State, live.Mapping.Reason, live.Mapping.LanesReopened = state, reason, reopened
+	})
+}

@@ -1,0 +1,143 @@
+// Package engine composes the parts into a Session: an open model that
+// generates, is reconfigured between runs, and tells what each run cost.
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"bmoe/engine/chat"
+	"bmoe/engine/expert"
+	"bmoe/engine/gguf"
+	"bmoe/engine/kernel"
+	"bmoe/engine/model"
+	"bmoe/flashio"
+	"bmoe/profile"
+)
+
+// UsageError is a setting that cannot work, as opposed to a file that cannot
+// be used or a device that fails.
+type UsageError struct{ msg string }
+
+func (e *UsageError) Error() string { return e.msg }
+
+func usagef(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...)}
+}
+
+// Session is an open model. Only Snapshot may be called at the same time as
+// another method, from any goroutine.
+type Session struct {
+	cfg      Config
+	warnings []string
+	text     *Text
+
+	file     *gguf.File
+	files    *flashio.Files
+	arch     model.Arch
+	registry *model.Registry
+	compute  *model.Compute
+	state    model.State
+	start    model.Checkpoint // the empty state, for those that cannot be truncated
+
+	dense      *flashio.Arena // nil unless the dense policy is anon
+	mappings   []*flashio.Mapping
+	reader     flashio.Reader
+	engineNote string           // why the reader is not what was asked for
+	streamer   *expert.Streamer // nil with --moe-stream=false
+
+	conversation chat.Conversation
+	ids          []int32 // what the state has seen
+	last         *beginning
+	runs         []*Run
+	logits       []float32 // [vocab]
+
+	meter meter
+	pass  pass
+
+	closing sync.Once
+	closed  error
+}
+
+// beginning is where a run started from, so that it can be repeated.
+type beginning struct {
+	request      Request
+	conversation chat.Conversation // before the user's message
+	base         int               // positions of the state that were kept
+	thinking     *bool
+}
+
+// Config returns the configuration in force, automatic values resolved.
+func (s *Session) Config() Config { return s.cfg }
+
+// Warnings returns what opening had to say, a line each.
+func (s *Session) Warnings() []string { return s.warnings }
+
+// Runs returns the session's runs in order.
+func (s *Session) Runs() []*Run { return s.runs }
+
+// Text returns the model's vocabulary and template.
+func (s *Session) Text() *Text { return s.text }
+
+// Snapshot copies out all that a screen may know. It may be called at any time
+// from any goroutine.
+func (s *Session) Snapshot(dst *profile.Snapshot) { s.meter.snapshot(dst) }
+
+// NewChat forgets the conversation; the expert cache stays as it is.
+func (s *Session) NewChat() {
+	s.conversation = chat.Conversation{}
+	s.last = nil
+	s.meter.update(func(live *profile.Snapshot) { live.DroppedTurns = 0 })
+}
+
+// Close stops the workers and hands everything back. A second call does
+// nothing.
+func (s *Session) Close() error {
+	s.closing.Do(func() {
+		var errs []error
+		closeIf := func(c interface{ Close() error }, there bool) {
+			if there {
+				errs = append(errs, c.Close())
+			}
+		}
+		if s.compute != nil {
+			s.compute.Pool.Close()
+		}
+		closeIf(s.reader, s.reader != nil)
+		closeIf(s.streamer, s.streamer != nil)
+		closeIf(s.state, s.state != nil)
+		closeIf(s.dense, s.dense != nil)
+		errs = append(errs, unmapAll(s.mappings), s.meter.close())
+		s.closed = errors.Join(errs...)
+	})
+	return s.closed
+}
+
+func unmapAll(ms []*flashio.Mapping) error {
+	var errs []error
+	for _, m := range ms {
+		errs = append(errs, m.Unmap())
+	}
+	return errors.Join(errs...)
+}
+
+// shards returns the views of all shards, or nil if they are not mapped.
+func (s *Session) shards() [][]byte {
+	var views [][]byte
+	for _, m := range s.mappings {
+		views = append(views, m.Data)
+	}
+	return views
+}
+
+// numerics parses a numerics flag.
+func numerics(name string) (kernel.Numerics, error) {
+	switch name {
+	case "fast":
+		return kernel.Fast, nil
+	case "exact":
+		return kernel.Exact, nil
+	}
+	return 0, usagef("unknown --numerics %q; known: fast, exact", name)
+}

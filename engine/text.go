@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"fmt"
+
+	"bmoe/engine/chat"
+	"bmoe/engine/gguf"
+	"bmoe/engine/tokenizer"
+)
+
+// Text is the part of a model that deals with text: its vocabulary and its
+// chat template. It needs no weights, so it also opens vocabulary-only files.
+type Text struct {
+	Tokenizer *tokenizer.Tokenizer
+	// Template is nil if TemplateErr says why there is none.
+	Template    *chat.Template
+	TemplateErr error
+}
+
+// OpenText reads a model's vocabulary and template. A template source other
+// than "" takes the place of the file's own.
+func OpenText(path, template string) (*Text, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return newText(f, template)
+}
+
+func newText(f *gguf.File, template string) (*Text, error) {
+	path := f.Shards[0].Path
+	tok, err := tokenizer.New(f.Meta)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	t := &Text{Tokenizer: tok}
+	if template == "" {
+		if template, err = f.Meta.StringOr("tokenizer.chat_template", ""); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	t.Template, t.TemplateErr = chat.TemplateFor(template, func(s string) bool {
+		_, ok := tok.ID(s)
+		return ok
+	})
+	return t, nil
+}
+
+// Prompt renders messages as the model expects them before it answers, and
+// returns the text and its ids. thinking is nil where the template decides.
+func (t *Text) Prompt(messages []chat.Message, thinking *bool) (string, []int32, error) {
+	if t.TemplateErr != nil {
+		return "", nil, t.TemplateErr
+	}
+	text, err := t.Template.RenderMessages(messages, chat.Options{
+		AddGenerationPrompt: true, EnableThinking: thinking,
+		BOS: t.special(t.Tokenizer.BOS()), EOS: t.special(t.Tokenizer.EOS()),
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	return text, t.Tokenizer.EncodePrompt(text), nil
+}
+
+// special returns the text of a special token, or nothing if there is none.
+func (t *Text) special(id int32) string {
+	if id == tokenizer.None {
+		return ""
+	}
+	text, _ := t.Tokenizer.Token(id)
+	return text
+}
+
+// RawPrompt returns the ids of a prompt that is taken as it is, special tokens
+// parsed.
+func (t *Text) RawPrompt(text string) []int32 {
+	return t.Tokenizer.Encode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
+}
+
+// Bytes estimates the memory of the vocabulary: its texts, twice (as written
+// and as bytes), and its tables.
+func (t *Text) Bytes() int64 { return t.Tokenizer.Bytes() }
