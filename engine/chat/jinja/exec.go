@@ -106,7 +106,6 @@ func (st *state) assign(t *target, v any, sc *scope) {
 
 // loop is the variable loop inside a for.
 type loop struct {
-	st      *state
 	items   []any
 	i       int
 	depth   int
@@ -187,7 +186,7 @@ func (s *forStmt) run(st *state, sc *scope, over any, depth int) {
 		}
 		items = kept
 	}
-	l := &loop{st: st, items: items, depth: depth}
+	l := &loop{items: items, depth: depth}
 	if s.recursive {
 		l.again = func(v any, depth int) any {
 			defer st.enter()()
