@@ -24,6 +24,9 @@ type Stats struct {
 	Resident, Budget int64
 	Slots, SlotsUsed int
 	ArenaBytes       int64 // committed for slots
+	Reads            int64 // windows read, failed ones not counted
+	WindowBytes      int64 // what the drive served for them
+	BusyNanos        int64 // time inside the system call, summed over reads
 	ReadingNanos     int64 // time with at least one read in flight
 }
 
@@ -41,9 +44,13 @@ type Streamer struct {
 	free   []int32
 	slotOf []int32 // by key; -1: not in a slot
 
-	batch        Batch
-	submits      []*flashio.Request
-	readingNanos int64
+	batch   Batch
+	submits []*flashio.Request
+
+	// Counted by ReadDone, under the batch's mu, since the cache was last emptied.
+	reads, windowBytes, busyNanos, readingNanos int64
+
+	latency stats.Histogram // time inside the system call, a read
 }
 
 // NewStreamer lays out the slots and commits memory for the budget. It needs a
@@ -174,8 +181,15 @@ func (it *item) ReadDone(r *flashio.Request) {
 			b.err = fmt.Errorf("layer %d, expert %d: %w", b.layer, it.expert, r.Err)
 		}
 		b.failed.Store(true)
-	} else if it.pending.Add(-1) == 0 {
-		it.arrived = true
+	} else {
+		s := b.owner
+		s.reads++
+		s.windowBytes += int64(r.N)
+		s.busyNanos += r.Ended - r.Started
+		s.latency.Record(r.Ended - r.Started)
+		if it.pending.Add(-1) == 0 {
+			it.arrived = true
+		}
 	}
 	b.lastEnded.Store(r.Ended)
 	if b.inFlight.Add(-1) == 0 {
@@ -240,7 +254,8 @@ func (s *Streamer) Empty() {
 	for n := int32(s.count) - 1; n >= 0; n-- {
 		s.free = append(s.free, n)
 	}
-	s.readingNanos = 0
+	s.reads, s.windowBytes, s.busyNanos, s.readingNanos = 0, 0, 0, 0
+	s.latency.Reset()
 	s.batch.wake.Reset()
 }
 
@@ -304,11 +319,21 @@ func (s *Streamer) Stats() Stats {
 	resident, entries := s.dir.Resident()
 	return Stats{Counters: s.dir.Counters(), Resident: resident, Budget: s.dir.Budget(),
 		Slots: s.count, SlotsUsed: entries, ArenaBytes: int64(s.count) * int64(s.slots.bytes),
-		ReadingNanos: s.readingNanos}
+		Reads: s.reads, WindowBytes: s.windowBytes, BusyNanos: s.busyNanos, ReadingNanos: s.readingNanos}
+}
+
+// Latency returns the times inside the system call, a read, since the last
+// ResetLatency. No batch may be open.
+func (s *Streamer) Latency() *stats.Histogram { return &s.latency }
+
+// ResetLatency starts the two histograms anew, as for a run of its own.
+func (s *Streamer) ResetLatency() {
+	s.latency.Reset()
+	s.batch.wake.Reset()
 }
 
 // Wake returns the times from a read's end until a parked worker ran again,
-// since the cache was last emptied. No batch may be open.
+// since the last ResetLatency. No batch may be open.
 func (s *Streamer) Wake() *stats.Histogram { return &s.batch.wake }
 
 // Directory returns the cache's book-keeping, for screens that show who is resident.

@@ -88,17 +88,17 @@ func (r *Registry) BindStreamed(shards [][]byte) {
 	}
 }
 
-// DenseBytes returns the bytes of all dense ranges, each counted once.
-func (r *Registry) DenseBytes() int64 {
+// DenseRanges returns the distinct ranges of all dense weights.
+func (r *Registry) DenseRanges() []Range {
 	seen := map[Range]bool{}
-	var n int64
+	var list []Range
 	for _, w := range r.Weights {
 		if !w.Streamed && !seen[w.Range] {
 			seen[w.Range] = true
-			n += w.Range.Size
+			list = append(list, w.Range)
 		}
 	}
-	return n
+	return list
 }
 
 // loader finds an architecture's weights in a file. Its methods keep the first
