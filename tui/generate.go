@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -135,16 +136,12 @@ func (m *Model) run(text string, again bool, f func(context.Context, func(engine
 	if again {
 		m.answer.tag = "again"
 	}
-	buf, jobs, eng := m.deltas, &m.jobs, m.eng
-	return tea.Batch(m.wake(), func() tea.Msg {
-		if !jobs.enter() {
-			return nil
-		}
-		defer jobs.leave()
+	buf, eng := m.deltas, m.eng
+	return tea.Batch(m.wake(), m.job(func() tea.Msg {
 		defer cancel()
 		r, err := f(ctx, buf.add)
 		return doneMsg{run: r, cfg: eng.Config(), err: err, again: again, text: text}
-	})
+	}))
 }
 
 // halt stops the generation that runs.
@@ -197,14 +194,8 @@ func (m *Model) apply() tea.Cmd {
 	}
 	m.want = engine.Change{}
 	m.state = applying
-	eng, jobs := m.eng, &m.jobs
-	return func() tea.Msg {
-		if !jobs.enter() {
-			return nil
-		}
-		defer jobs.leave()
-		return appliedMsg{eng.Reconfigure(c), eng.Config()}
-	}
+	eng := m.eng
+	return m.job(func() tea.Msg { return appliedMsg{eng.Reconfigure(c), eng.Config()} })
 }
 
 func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
@@ -223,15 +214,11 @@ func (m *Model) newChat() tea.Cmd {
 	}
 	m.chat.clear()
 	m.state = applying
-	eng, jobs := m.eng, &m.jobs
-	return func() tea.Msg {
-		if !jobs.enter() {
-			return nil
-		}
-		defer jobs.leave()
+	eng := m.eng
+	return m.job(func() tea.Msg {
 		eng.NewChat()
 		return newChatMsg{}
-	}
+	})
 }
 
 // shutDown stops what runs and closes the engine, after the terminal has been
@@ -253,6 +240,24 @@ func (m *Model) shutDown() error {
 		return fmt.Errorf("closing: %w", err)
 	}
 	return nil
+}
+
+// job is a command that uses the engine. A panic in it ends the program in
+// good order: the terminal is restored before the trace is printed.
+func (m *Model) job(f func() tea.Msg) tea.Cmd {
+	jobs := &m.jobs
+	return func() (msg tea.Msg) {
+		if !jobs.enter() {
+			return nil
+		}
+		defer jobs.leave()
+		defer func() {
+			if v := recover(); v != nil {
+				msg = panicMsg{v, debug.Stack()}
+			}
+		}()
+		return f()
+	}
 }
 
 // gate counts the engine's jobs, so that the engine is closed after the last

@@ -471,3 +471,39 @@ func TestTwins(t *testing.T) {
 	h.keys("r", "q")
 	h.wait("the end", func() bool { return h.quit })
 }
+
+// The footer grows and shrinks with what it has to say; the rest must follow.
+func TestTheFooterMayChangeItsHeight(t *testing.T) {
+	for w := 110; w < 230; w += 3 {
+		h := start(t, w, 30, Options{}, newFake())
+		h.keys("f2", "f4", "f7")
+		h.wait("idle", func() bool { return h.m.state == idle })
+		h.screen()
+		h.time = h.time.Add(time.Minute)
+		h.screen()
+		h.keys("tab")
+		h.screen()
+	}
+}
+
+func TestTheMousePicksPanes(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	for i, name := range []string{"1 token", "2 cache", "3 lanes", "4 mapping", "5 process"} {
+		for y, l := range strings.Split(h.screen(), "\n") {
+			if strings.Contains(l, name) {
+				h.send(tea.MouseClickMsg{X: 100, Y: y, Button: tea.MouseLeft})
+			}
+		}
+		if h.m.picked != i || h.m.focus != onPanes {
+			t.Errorf("a click on %q picked pane %d", name, h.m.picked+1)
+		}
+		h.wants("▶ " + name)
+	}
+	h.send(tea.MouseClickMsg{X: 10, Y: 20, Button: tea.MouseLeft})
+	if h.m.focus != onPrompt {
+		t.Error("a click on the chat left the keys with the panes")
+	}
+	for _, p := range [][2]int{{0, 0}, {119, 39}, {119, 0}, {64, 20}, {-1, -1}} {
+		h.send(tea.MouseClickMsg{X: p[0], Y: p[1], Button: tea.MouseLeft})
+	}
+}

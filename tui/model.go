@@ -58,16 +58,19 @@ type Model struct {
 	focus  focus
 	picked int // pane
 
-	eng      Engine
-	cfg      engine.Config
-	load     *loadState
-	loadErr  error
-	jobs     gate
-	stop     context.CancelFunc // of the generation that runs
-	deltas   *deltaBuffer       // of the generation that runs
-	answer   *block             // that grows
-	stopping bool
-	queued   string // a prompt sent before the engine was ready
+	eng     Engine
+	cfg     engine.Config
+	load    *loadState
+	loadErr error
+
+	interrupted bool
+	panicked    *panicMsg
+	jobs        gate
+	stop        context.CancelFunc // of the generation that runs
+	deltas      *deltaBuffer       // of the generation that runs
+	answer      *block             // that grows
+	stopping    bool
+	queued      string // a prompt sent before the engine was ready
 
 	want   engine.Change // wishes that wait
 	inHand [knobCount]bool
@@ -79,15 +82,17 @@ type Model struct {
 	tickSeq int
 	warmth  int // ticks to go before the ticker slows down
 
-	chat    transcript
-	prompt  textarea.Model
-	history history
-	panes   []pane
-	rows    []int    // of each pane
-	column  []string // the panes as last drawn; nil when they must be redrawn
-	runs    runList
-	help    helpPage
-	dropped int // turns that no longer fit the context, as last told
+	chat       transcript
+	prompt     textarea.Model
+	promptRows []string // the prompt as last drawn; nil when it must be redrawn
+	history    history
+	panes      []pane
+	rows       []int    // of each pane
+	laidOut    geometry // what the sizes were given for
+	column     []string // the panes as last drawn; nil when they must be redrawn
+	runs       runList
+	help       helpPage
+	dropped    int // turns that no longer fit the context, as last told
 
 	status      string
 	statusStyle style
@@ -113,7 +118,11 @@ func newModel(o Options, term terminal) *Model {
 
 // Init starts loading and the ticker.
 func (m *Model) Init() tea.Cmd {
-	return tea.Batch(m.open(), m.tick(), tea.RequestBackgroundColor)
+	cmds := []tea.Cmd{m.open(), m.tick()}
+	if !m.term.noColor && !m.term.ascii { // the others might print the question
+		cmds = append(cmds, tea.RequestBackgroundColor)
+	}
+	return tea.Batch(cmds...)
 }
 
 // Messages of our own.
@@ -138,12 +147,20 @@ type (
 		outcomes []engine.Outcome
 		cfg      engine.Config
 	}
-	newChatMsg struct{}
+	newChatMsg   struct{}
+	interruptMsg struct{}
+	panicMsg     struct {
+		value any
+		stack []byte
+	}
 )
 
 // Update takes one message. It does no input or output and computes nothing
 // that grows with the session.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	if _, tick := msg.(tickMsg); !tick {
+		m.promptRows = nil // time alone does not change the prompt
+	}
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		m.w, m.h = msg.Width, msg.Height
@@ -173,6 +190,12 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.onDone(msg)
 	case appliedMsg:
 		return m, m.onApplied(msg)
+	case interruptMsg:
+		m.interrupted = true
+		return m, tea.Quit
+	case panicMsg:
+		m.panicked = &msg
+		return m, tea.Quit
 	case newChatMsg:
 		m.say(m.th.accent, "new chat")
 		return m, m.settle()
@@ -199,19 +222,15 @@ func (m *Model) say(st style, text string) {
 
 // open loads the engine beside the screen.
 func (m *Model) open() tea.Cmd {
-	load, jobs, openEngine := m.load, &m.jobs, m.o.Open
-	return func() tea.Msg {
-		if !jobs.enter() {
-			return nil
-		}
-		defer jobs.leave()
+	load, openEngine := m.load, m.o.Open
+	return m.job(func() tea.Msg {
 		eng, err := openEngine(load.set)
 		if err != nil {
 			return openedMsg{err: err}
 		}
 		load.opened(eng)
 		return openedMsg{eng: eng, cfg: eng.Config()}
-	}
+	})
 }
 
 func (m *Model) onOpened(msg openedMsg) tea.Cmd {
@@ -244,9 +263,9 @@ func (m *Model) settle() tea.Cmd {
 
 // The ticker runs fast while something moves and slowly when not.
 const (
-	fastTick = time.Second / 12
+	fastTick = time.Second / 10
 	slowTick = time.Second
-	warmTick = 12 // fast ticks after the last change, so that rates settle
+	warmTick = 10 // fast ticks after the last change, so that rates settle
 )
 
 // tick takes the next snapshot, away from the goroutine that draws.
@@ -260,13 +279,14 @@ func (m *Model) tick() tea.Cmd {
 	if s == nil {
 		s = new(profile.Snapshot)
 	}
-	return m.tock(d, func(time.Time) tea.Msg {
+	sample := m.job(func() tea.Msg {
 		if eng == nil {
 			return tickMsg{seq: seq}
 		}
 		eng.Snapshot(s)
 		return tickMsg{seq, s}
 	})
+	return m.tock(d, func(time.Time) tea.Msg { return sample() })
 }
 
 // wake makes the ticker fast at once.
@@ -317,8 +337,8 @@ func (m *Model) show(s *profile.Snapshot) {
 		p.Apply(s)
 	}
 	m.column = nil
-	if m.w > 0 {
-		m.layout() // a pane may want more or fewer rows than before
+	if m.w > 0 && !m.tooSmall() && m.screen == mainScreen {
+		m.sharePanes() // a pane may want more or fewer rows than before
 	}
 }
 

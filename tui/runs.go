@@ -148,12 +148,7 @@ var runColumns = []runColumn{
 	{"p50 ms", 6, 2, func(r *engine.Run) string { return maybe(r.Result.IO.P50, sig, "") }},
 	{"MiB/tok", 7, 2, func(r *engine.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1), "") }},
 	{"hit %", 5, 1, func(r *engine.Run) string { return maybe(r.Result.Cache.HitPct, percent, "") }},
-	{"evict", 7, 5, func(r *engine.Run) string {
-		if !r.Result.Cache.Evictions.OK {
-			return notMeasured
-		}
-		return fmt.Sprint(r.Result.Cache.Evictions.Value)
-	}},
+	{"evict", 7, 5, func(r *engine.Run) string { return maybe(r.Result.Cache.Evictions, count, "") }},
 }
 
 const (
@@ -184,10 +179,11 @@ func (l *runList) columns(w int) []runColumn {
 	}
 }
 
-const detailRows = 7
+// detailRows is how much of h rows the picked run gets.
+func detailRows(h int) int { return min(9, h/2) }
 
 // page is how many runs are shown at once.
-func (l *runList) page() int { return max(l.h-2-1-detailRows, 1) }
+func (l *runList) page() int { return max(l.h-2-1-detailRows(l.h-2), 1) }
 
 func (l *runList) render(w, h int) []string {
 	th := l.th
@@ -207,15 +203,16 @@ func (l *runList) render(w, h int) []string {
 	head.WriteString("  " + th.pad("text", textColumn))
 	rows := []string{th.dim.on(head.String())}
 
-	page := max(h-1-detailRows, 1)
+	details := detailRows(h)
+	page := max(h-1-details, 1)
 	l.top = min(max(l.top, l.at-page+1), l.at)
 	for i := l.top; i < min(l.top+page, len(l.runs)); i++ {
 		rows = append(rows, l.row(i, cols, diffW))
 	}
-	for len(rows) < h-detailRows {
+	for len(rows) < h-details {
 		rows = append(rows, blanks(w))
 	}
-	return append(rows, l.detail(w)...)
+	return append(rows, l.detail(w, details)...)
 }
 
 // row is one run in the table.
@@ -270,7 +267,7 @@ func (l *runList) relation(i int) (what, text, change string) {
 }
 
 // detail tells all about the picked run.
-func (l *runList) detail(w int) []string {
+func (l *runList) detail(w, h int) []string {
 	th, r := l.th, l.runs[l.at]
 	rows := []string{th.dim.on(repeat(th.g.h, w))}
 	add := func(st style, s string) {
@@ -288,11 +285,23 @@ func (l *runList) detail(w int) []string {
 	} else {
 		add(th.dim, "other runs of the same prompt are compared with this one; ^G makes one")
 	}
-	for len(rows) < detailRows {
+	add("", l.figures(r))
+	for len(rows) < h {
 		rows = append(rows, blanks(w))
 	}
-	return rows[:detailRows]
+	return rows[:h]
 }
+
+// figures lists what a narrow table leaves out.
+func (l *runList) figures(r *engine.Run) string {
+	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
+	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s s/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
+		maybe(t.Compute, secondsPerToken, ""), maybe(t.Mgmt, secondsPerToken, ""), maybe(t.Stall, secondsPerToken, ""), maybe(t.StallUnion, secondsPerToken, ""),
+		maybe(t.Other, secondsPerToken, ""), maybe(io.P50, sig, ""), maybe(io.P99, sig, ""), maybe(r.Result.ReadMiBPerToken, fixed(1), ""),
+		maybe(c.Evictions, count, ""), maybe(c.Rereads, count, ""), maybe(r.Result.PrefillTPS, sig, ""), maybe(r.Result.TTFT, sig, ""))
+}
+
+func count(n int64) string { return fmt.Sprint(n) }
 
 // deltas lists every figure's change.
 func (l *runList) deltas(a, b *engine.Run) string {
@@ -309,7 +318,7 @@ func (l *runList) deltas(a, b *engine.Run) string {
 		}
 		return signed((y.Value/x.Value - 1) * 100)
 	}
-	count := func(v profile.Maybe[int64]) profile.Maybe[float64] {
+	number := func(v profile.Maybe[int64]) profile.Maybe[float64] {
 		return profile.Maybe[float64]{Value: float64(v.Value), OK: v.OK}
 	}
 	ra, rb := &a.Result, &b.Result
@@ -317,6 +326,6 @@ func (l *runList) deltas(a, b *engine.Run) string {
 		a.N, differs(c), sameText(c),
 		change(ra.DecodeTPS, rb.DecodeTPS), change(ra.PerToken.Wall, rb.PerToken.Wall), change(ra.PerToken.Compute, rb.PerToken.Compute),
 		change(ra.PerToken.Mgmt, rb.PerToken.Mgmt), change(ra.PerToken.Stall, rb.PerToken.Stall), change(ra.PerToken.Other, rb.PerToken.Other),
-		change(ra.IO.P50, rb.IO.P50), change(ra.ReadMiBPerToken, rb.ReadMiBPerToken), change(count(ra.Cache.Hits), count(rb.Cache.Hits)),
-		change(count(ra.Cache.Evictions), count(rb.Cache.Evictions)), change(count(ra.Cache.Rereads), count(rb.Cache.Rereads)))
+		change(ra.IO.P50, rb.IO.P50), change(ra.ReadMiBPerToken, rb.ReadMiBPerToken), change(number(ra.Cache.Hits), number(rb.Cache.Hits)),
+		change(number(ra.Cache.Evictions), number(rb.Cache.Evictions)), change(number(ra.Cache.Rereads), number(rb.Cache.Rereads)))
 }

@@ -65,10 +65,7 @@ func inTerminal(t *testing.T, w, h int, environ []string, o Options) *realTermin
 	o.Input, o.Output = pts, pts
 	o.Environ = append([]string{"TERM=xterm-256color", "LANG=C.UTF-8"}, environ...)
 	go func() { r.done <- Run(context.Background(), o) }()
-	t.Cleanup(func() {
-		ptm.Close()
-		pts.Close()
-	})
+	// Neither end is closed here: a goroutine that reads may still be winding down.
 	return r
 }
 
@@ -246,7 +243,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (Engine, error) { return panicky{f}, nil }})
 	r.waitFor("idle")
 	r.types("hello\r")
-	if err := r.restored(); err == nil || errors.Is(err, ErrInterrupted) {
+	if err := r.restored(); err == nil || !strings.Contains(err.Error(), "internal error: a bug in the engine") {
 		t.Errorf("returned %v", err)
 	}
 }

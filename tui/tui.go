@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"bmoe/engine"
@@ -64,7 +66,7 @@ type Options struct {
 	Environ []string  // the process's if nil
 }
 
-// ErrInterrupted is returned when a signal ended the program.
+// ErrInterrupted is returned when a signal or the context ended the program.
 var ErrInterrupted = errors.New("interrupted")
 
 // stopPatience is how long a generation may take to notice that the program
@@ -90,24 +92,40 @@ func Run(ctx context.Context, o Options) error {
 	}
 	m := newModel(o, term)
 	opts := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(o.Environ), tea.WithFPS(30),
+		tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(o.Environ), tea.WithFPS(20), tea.WithoutSignalHandler(),
 	}
 	if term.noColor {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
 	}
-	_, err := tea.NewProgram(m, opts...).Run()
-	return errors.Join(programError(ctx, err), m.shutDown())
+	p := tea.NewProgram(m, opts...)
+	done := make(chan struct{})
+	defer close(done)
+	go endOnSignal(ctx, p, done)
+	_, err := p.Run()
+	if m.panicked != nil {
+		os.Stderr.Write(m.panicked.stack)
+		return fmt.Errorf("internal error: %v; the trace above says where", m.panicked.value)
+	}
+	if err != nil {
+		err = fmt.Errorf("terminal: %w", err)
+	}
+	if m.interrupted {
+		err = ErrInterrupted
+	}
+	return errors.Join(err, m.shutDown())
 }
 
-// programError turns what ended the program into what the user should read.
-func programError(ctx context.Context, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, tea.ErrInterrupted), ctx.Err() != nil:
-		return ErrInterrupted
-	case errors.Is(err, tea.ErrProgramPanic):
-		return errors.New("the screen failed; the trace above says where")
+// endOnSignal ends the program by the same way as a key would: the library's
+// own way out on a signal does not wait for the goroutine that reads keys.
+func endOnSignal(ctx context.Context, p *tea.Program, done <-chan struct{}) {
+	sigs := make(chan os.Signal, 1)
+	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(sigs)
+	select {
+	case <-sigs:
+	case <-ctx.Done():
+	case <-done:
+		return
 	}
-	return fmt.Errorf("terminal: %w", err)
+	p.Send(interruptMsg{})
 }

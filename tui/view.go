@@ -47,6 +47,7 @@ func (m *Model) layout() {
 		return
 	}
 	g := m.geometry()
+	m.laidOut = g
 	if m.screen == paneScreen {
 		p := m.panes[m.picked]
 		p.SetSize(m.w-4, g.body-2)
@@ -60,18 +61,25 @@ func (m *Model) layout() {
 		m.prompt.SetWidth(g.left - 4)
 		m.chat.setSize(g.left-4, max(g.body-3-m.prompt.Height(), 1))
 	}
-	if g.right > 0 {
-		w := g.right - 4
-		for _, p := range m.panes {
-			p.SetSize(w, 0)
-		}
-		m.panes[0].(*timelinePane).table = false
-		m.rows = stack(m.panes, m.picked, g.body)
-		for i, p := range m.panes {
-			p.SetSize(w, m.rows[i])
-		}
-	}
+	m.sharePanes()
 	m.runs.setSize(m.w, g.body)
+}
+
+// sharePanes gives each pane its rows.
+func (m *Model) sharePanes() {
+	g := m.geometry()
+	if g.right == 0 {
+		return
+	}
+	w := g.right - 4
+	for _, p := range m.panes {
+		p.SetSize(w, 0)
+	}
+	m.panes[0].(*timelinePane).table = false
+	m.rows = stack(m.panes, m.picked, g.body)
+	for i, p := range m.panes {
+		p.SetSize(w, m.rows[i])
+	}
 }
 
 // View draws the screen.
@@ -99,14 +107,18 @@ func (m *Model) frame() string {
 	if m.tooSmall() {
 		return m.small()
 	}
-	g, th := m.geometry(), m.th
+	th, foot := m.th, m.footer()
+	if m.geometry() != m.laidOut { // a note in the footer has come or gone
+		m.layout()
+	}
+	g := m.laidOut
 	rows := make([]string, 0, m.h)
 	rows = append(rows, m.header())
 	switch m.screen {
 	case helpScreen:
 		rows = append(rows, m.boxed(g.body, m.boxTop(th.title.on("help"), part{}), m.help.render(m.w-4, g.body-2))...)
 	case runsScreen:
-		rows = append(rows, m.boxed(g.body, m.boxTop(m.runs.title(), m.paneBadge()), m.runs.render(m.w-4, g.body-2))...)
+		rows = append(rows, m.boxed(g.body, m.boxTop(m.runs.title(), m.paneBadge(false)), m.runs.render(m.w-4, g.body-2))...)
 	case paneScreen:
 		p := m.panes[m.picked]
 		rows = append(rows, m.boxed(g.body, m.paneTop(p, th.g.tl, th.g.tr, m.w, true), p.Render())...)
@@ -114,7 +126,7 @@ func (m *Model) frame() string {
 		rows = append(rows, m.mainBody(g)...)
 	}
 	rows = append(rows, m.statusLine())
-	rows = append(rows, m.footer()...)
+	rows = append(rows, foot...)
 	return strings.Join(rows, "\n")
 }
 
@@ -176,9 +188,12 @@ func (m *Model) chatBox(g geometry) []string {
 		out = append(out, side+" "+l+" "+side)
 	}
 	out = append(out, m.divider(g.left, st))
-	for _, l := range strings.Split(m.prompt.View(), "\n") {
-		out = append(out, side+" "+th.pad(l, g.left-4)+" "+side)
+	if m.promptRows == nil {
+		for _, l := range strings.Split(m.prompt.View(), "\n") {
+			m.promptRows = append(m.promptRows, side+" "+th.pad(l, g.left-4)+" "+side)
+		}
 	}
+	out = append(out, m.promptRows...)
 	for len(out) < g.body-1 {
 		out = append(out, side+blanks(g.left-2)+side)
 	}
@@ -200,13 +215,14 @@ func (m *Model) divider(w int, st style) string {
 	return st.on(th.g.teeL + repeat(th.g.h, w-2) + th.g.teeR)
 }
 
-// paneBadge is what every pane must say of its figures; the header says more.
-func (m *Model) paneBadge() part {
+// paneBadge is what every pane must say of its figures, and whether it holds
+// still; the header says more.
+func (m *Model) paneBadge(holds bool) part {
 	var ps []part
 	if m.live.Simulated {
 		ps = append(ps, m.th.p(0, m.th.alert, "SIMULATED"))
 	}
-	if m.frozen != nil {
+	if holds && m.frozen != nil {
 		ps = append(ps, m.th.p(0, m.th.accent, "FROZEN"))
 	}
 	s, w := m.th.fit(40, 1, ps...)
@@ -215,7 +231,7 @@ func (m *Model) paneBadge() part {
 
 // paneTop is the top line of a pane's frame.
 func (m *Model) paneTop(p pane, left, right string, w int, focused bool) string {
-	badge := m.paneBadge()
+	badge := m.paneBadge(true)
 	room := w - 6
 	if badge.w > 0 {
 		room -= badge.w + 3
@@ -278,12 +294,13 @@ func (m *Model) header() string {
 			right = append(right, th.p(0, th.bold, maybe(s.DecodeTPS, sig, " tok/s")), th.p(2, "", seconds(s.Elapsed)))
 		}
 	}
-	r, rw := th.fit(m.w-7, 3, right...)
 	name := cleanLine(s.Model.Name)
 	if name == "" {
 		name = cleanLine(m.o.Name)
 	}
-	left := []part{th.p(0, th.accent, "bmoe"), th.p(1, th.bold, th.shown(name))}
+	name = th.shown(name)
+	r, rw := th.fit(m.w-9-min(th.width(name), 16), 3, right...)
+	left := []part{th.p(0, th.accent, "bmoe"), th.p(0, th.bold, th.cut(name, m.w-rw-8))}
 	if s.Model.Arch != "" {
 		left = append(left, th.p(4, "", cleanLine(s.Model.Arch)))
 	}
