@@ -112,6 +112,16 @@ func (a *Attn) Reserve(ctx int) {
 	a.left = make([]atomic.Int32, a.Heads)
 }
 
+// Bytes returns the size of the scratch.
+func (a *Attn) Bytes() int64 {
+	n := len(a.partial)
+	for i := range a.work {
+		w := &a.work[i]
+		n += len(w.q) + len(w.s) + len(w.w) + len(w.acc) + len(w.total)
+	}
+	return int64(n) * 4
+}
+
 // Run computes out [n x Heads x ValDim] for the queries q [n x Heads x KeyDim]
 // of positions pos0 to pos0+n-1, whose keys and values are in kv already, on the
 // workers of p.

@@ -255,6 +255,12 @@ func TestAttentionWithExtremeScores(t *testing.T) {
 	}
 }
 
+func TestShrinkLeavesNoNegativeZero(t *testing.T) {
+	x := []float32{-1e-30, -0.5, 1e-30, float32(math.Copysign(0, -1)), 2}
+	shrink(x, 1e-30)
+	wantBits(t, "shrink", x, []float32{0, -0.5e-30, 0, 0, 2e-30})
+}
+
 func TestAttentionPassesNaNOn(t *testing.T) {
 	c := newAttnCase(6, attnShapes[0], KVF16, 10, 1)
 	c.q[5*c.spec.Heads*c.spec.KeyDim] = float32(math.NaN())
@@ -433,5 +439,52 @@ func benchAttention(b *testing.B, s AttnSpec, kvType KVType, ctx, n, workers int
 	if n == 1 {
 		bytes, _ := kv.Bytes()
 		b.ReportMetric(float64(bytes)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GB/s")
+	}
+}
+
+// BenchmarkKVAppend stores one position of one layer of Qwen3-30B-A3B's shape.
+func BenchmarkKVAppend(b *testing.B) {
+	for _, kvType := range []KVType{KVF16, KVQ8_0, KVF32} {
+		b.Run(kvType.String(), func(b *testing.B) {
+			kv := newTestKV(b, KVSpec{Heads: 4, KeyDim: 128, ValDim: 128, Ctx: 4096, Type: kvType})
+			x := randoms(rand.New(rand.NewPCG(1, 1)), 512, 1)
+			for b.Loop() {
+				if kv.Len() == 4096 {
+					kv.Truncate(0)
+				}
+				if err := kv.Append(kv.Len(), x, x); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkVector is the small steps of a token, each of the size it has in
+// Qwen3-30B-A3B.
+func BenchmarkVector(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	x, y, z := randoms(rng, 4096, 1), randoms(rng, 4096, 1), make([]float32, 4096)
+	r, err := NewRope(RopeSpec{Dims: 128, Base: 1e6})
+	if err != nil {
+		b.Fatal(err)
+	}
+	table := make([]float32, r.TableLen(1))
+	ids := make([]int32, 8)
+	for name, f := range map[string]func(){
+		"RMSNorm/2048":            func() { RMSNorm(z[:2048], x[:2048], y[:2048], 1e-6) },
+		"RMSNormHeads/32x128":     func() { RMSNormHeads(z, y[:128], 1e-6) },
+		"SiluMul/768":             func() { SiluMul(z[:768], x[:768], y[:768]) },
+		"RopeTable/1x128":         func() { r.Table(table, 1000, 1) },
+		"RopeApply/32x128":        func() { r.Apply(x, 128, table) },
+		"AddScaled/2048":          func() { AddScaled(z[:2048], x[:2048], 0.1) },
+		"SoftmaxAndTopK/8of128":   func() { copy(z, x[:128]); Softmax(z[:128]); TopK(ids, z[:128]) },
+		"softmaxBlock/64 weights": func() { copy(z, x[:64]); softmaxBlock((*[64]float32)(z), 0.1, 0, true) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				f()
+			}
+		})
 	}
 }

@@ -219,17 +219,18 @@ func (kv *KV) Append(pos int, k, v []float32) error {
 // len(x) are 0.
 func quantGroup(q *[kvGroup]int8, x []float32) float32 {
 	clear(q[:])
-	var top float32
+	var bits uint32 // of the largest magnitude; a NaN is larger than all
 	for _, v := range x {
-		top = max(top, v, -v)
+		bits = max(bits, math.Float32bits(v)&^(1<<31))
 	}
+	top := math.Float32frombits(bits)
 	if !(top > kvTiny) {
 		return top * 0
 	}
 	d := top / 127
 	inv := 1 / d
 	for i, v := range x {
-		q[i] = int8(math.RoundToEven(float64(v * inv)))
+		q[i] = int8(math.Float32bits(float32(v*inv) + roundMagic)) // the integer is in the low bits
 	}
 	return d
 }
