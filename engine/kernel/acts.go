@@ -211,17 +211,22 @@ func (a *Acts) Prepare(form Form, x []float32, stride, t0, t1 int) {
 		case FormF32:
 			copy(v.f, src)
 		case FormF16:
-			for i, f := range src {
-				v.f[i] = quant.F16ToF32(quant.F32ToF16(f))
+			n := roundF16SIMD(v.f, src)
+			for i, f := range src[n:] {
+				v.f[n+i] = quant.F16ToF32(quant.F32ToF16(f))
 			}
 		case FormBF16:
 			for i, f := range src {
 				v.f[i] = quant.BF16ToF32(quant.F32ToBF16(f))
 			}
 		case FormQ8_0, FormQ8_1:
-			prepareQ8(&v, src)
+			if !prepareQ8SIMD(&v, src) {
+				prepareQ8Generic(&v, src)
+			}
 		case FormQ8_K:
-			prepareQ8K(&v, src)
+			if !prepareQ8KSIMD(&v, src) {
+				prepareQ8KGeneric(&v, src)
+			}
 		}
 	}
 }
@@ -251,9 +256,9 @@ func codes(q []int8, x []float32, inv float32) {
 
 func finite(f float32) bool { return f-f == 0 }
 
-// prepareQ8 quantises blocks of 32. The scale is maxAbs/127, rounded to f16
+// prepareQ8Generic quantises blocks of 32. The scale is maxAbs/127, rounded to f16
 // after it has been used to choose the codes, as llama.cpp does.
-func prepareQ8(v *vec, x []float32) {
+func prepareQ8Generic(v *vec, x []float32) {
 	for b := range v.scale {
 		src, q := x[32*b:32*b+32], v.q[32*b:32*b+32]
 		m := maxAbs(src)
@@ -279,10 +284,10 @@ func prepareQ8(v *vec, x []float32) {
 	}
 }
 
-// prepareQ8K quantises blocks of 256. llama.cpp maps the entry of largest
+// prepareQ8KGeneric quantises blocks of 256. llama.cpp maps the entry of largest
 // magnitude to -127 and so may store both codes and scale negated; products
 // with it are the same.
-func prepareQ8K(v *vec, x []float32) {
+func prepareQ8KGeneric(v *vec, x []float32) {
 	for b := range v.scale {
 		src, q := x[256*b:256*b+256], v.q[256*b:256*b+256]
 		sums := v.sum16[16*b : 16*b+16]

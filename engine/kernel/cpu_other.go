@@ -4,4 +4,11 @@ package kernel
 
 func detect() []isa { return nil }
 
-var gemvKernels [isaDotProd + 1][64]gemvKernel
+var (
+	gemvKernels  [isaDotProd + 1][64]gemvKernel
+	floatKernels [isaDotProd + 1][64]floatKernel
+)
+
+func prepareQ8SIMD(v *vec, x []float32) bool  { return false }
+func prepareQ8KSIMD(v *vec, x []float32) bool { return false }
+func roundF16SIMD(dst, x []float32) int       { return 0 }

@@ -7,7 +7,14 @@ import "unsafe"
 // sums of codes (Q8_0: int32; Q8_K: int16) or s (Q8_1: float32).
 type gemvKernel func(dst *float32, w *byte, rowBytes, blocks, groups int, q *int8, scale *float32, sum *int32)
 
-const gemvRows = 8
+// floatKernel multiplies groups of floatRows rows of 16*steps floats with one
+// vector.
+type floatKernel func(dst *float32, w *byte, rowBytes, steps, groups int, x *float32)
+
+const (
+	gemvRows  = 8
+	floatRows = 4
+)
 
 // asmBytes bounds the weights that one assembly call goes through: it cannot be
 // interrupted, and at the slowest rate that a core reads memory (some 3 GB/s)
@@ -24,30 +31,58 @@ func (x *vec) beside() *int32 {
 	return &x.sum[0]
 }
 
-// gemv computes the call token by token with a kernel.
-func (c *call) gemv(k gemvKernel) {
+// simd computes the call with the active instruction set's kernels. It reports
+// false, and does nothing, if there is none for the call.
+func (c *call) simd() bool {
+	t := c.w.Type
+	if c.w.Cols == 0 {
+		return false
+	}
+	if c.a.bufs[c.form].f != nil {
+		k := floatKernels[active][t]
+		if k == nil || c.w.Rows < floatRows || c.w.Cols%lanes != 0 {
+			return false
+		}
+		c.inGroups(floatRows, func(dst *float32, w *byte, rb, groups int, x *vec) {
+			k(dst, w, rb, len(x.f)/lanes, groups, &x.f[0])
+		})
+		return true
+	}
+	k := gemvKernels[active][t]
+	if k == nil || c.w.Rows < gemvRows {
+		return false
+	}
+	c.inGroups(gemvRows, func(dst *float32, w *byte, rb, groups int, x *vec) {
+		k(dst, w, rb, len(x.scale), groups, &x.q[0], &x.scale[0], x.beside())
+	})
+	return true
+}
+
+// inGroups goes through rows and tokens, with groups of n rows for kernel. The
+// matrix has at least n rows.
+func (c *call) inGroups(n int, kernel func(dst *float32, w *byte, rowBytes, groups int, x *vec)) {
 	s := getScratch()
 	defer putScratch(s)
 	rb := c.w.RowBytes()
-	groups := max(1, asmBytes/(gemvRows*rb))
+	groups := max(1, asmBytes/(n*rb))
 	if c.n > 1 {
 		groups = 1 // the rows should stay in the nearest cache for the next token
 	}
-	for r := c.r0; r < c.r1; r += groups * gemvRows {
-		g := min(groups, (c.r1-r)/gemvRows)
+	for r := c.r0; r < c.r1; r += groups * n {
+		g := min(groups, (c.r1-r)/n)
+		rest := min(r+groups*n, c.r1) - r - g*n
 		for j := range c.n {
-			x := c.a.vec(c.form, c.token(j))
-			blocks := len(x.scale)
+			s.x = c.a.vec(c.form, c.token(j))
+			out := c.dst[j*c.stride+r-c.row0:]
 			if g > 0 {
-				k(&c.dst[j*c.stride+r-c.row0], &c.w.Data[r*rb], rb, blocks, g, &x.q[0], &x.scale[0], x.beside())
+				kernel(&out[0], &c.w.Data[r*rb], rb, g, &s.x)
 			}
-			if left := min(r+groups*gemvRows, c.r1) - r - g*gemvRows; left > 0 {
-				// The last rows once more go through a whole group, which
-				// starts early enough.
-				r2 := r + g*gemvRows
-				first := min(r2, c.w.Rows-gemvRows)
-				k(&s.tail[0], &c.w.Data[first*rb], rb, blocks, 1, &x.q[0], &x.scale[0], x.beside())
-				copy(c.dst[j*c.stride+r2-c.row0:][:left], s.tail[r2-first:])
+			if rest > 0 {
+				// The last rows go through a whole group, which starts early
+				// enough.
+				first := min(r+g*n, c.w.Rows-n)
+				kernel(&s.tail[0], &c.w.Data[first*rb], rb, 1, &s.x)
+				copy(out[g*n:g*n+rest], s.tail[r+g*n-first:])
 			}
 		}
 	}

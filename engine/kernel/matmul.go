@@ -132,14 +132,11 @@ func (c *call) run() {
 	switch {
 	case p.dot == nil:
 		panic(fmt.Sprintf("kernel: no matrix product with %v weights", t))
-	case c.form == p.form:
-		if k := gemvKernels[active][t]; k != nil && c.w.Rows >= gemvRows && c.w.Cols > 0 {
-			c.gemv(k)
-			return
+	// Kernels of float weights read float32 activations, rounded or not.
+	case c.form == p.form, c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
+		if !c.simd() {
+			c.generic(p.dot)
 		}
-		c.generic(p.dot)
-	case c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
-		c.generic(p.dot) // their kernels read float32 activations, rounded or not
 	case c.form == FormF32:
 		c.exact()
 	default:

@@ -37,3 +37,10 @@ var gemvKernels = [...][64]gemvKernel{
 		quant.IQ4_XS: gemvIQ4XSAVX2,
 	},
 }
+
+// floatKernels are indexed by instruction set and quant.Type. Wider vectors
+// would not help: memory is the limit.
+var floatKernels = [...][64]floatKernel{
+	isaAVX2:   {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
+	isaAVX512: {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
+}

@@ -130,6 +130,75 @@ func TestPathsAgree(t *testing.T) {
 	}
 }
 
+// TestPreparePathsAgree: codes, scales and sums have the same bits on every
+// path, for ordinary and for broken blocks.
+func TestPreparePathsAgree(t *testing.T) {
+	r := rand.New(rand.NewPCG(18, 19))
+	best := active
+	defer func() { active = best }()
+	special := []float32{0, float32(math.Copysign(0, -1)), 1e-45, 1e-38, 3e-31, -7.9e-31, 3e38, -3.4e38, 65504, 65520, float32(math.Inf(1)), float32(math.Inf(-1)), nan32}
+	for round := range 300 {
+		cols := 256 * (1 + r.IntN(4))
+		x := randomVectors(r, 1, cols)
+		scale := float32(math.Exp2(float64(r.IntN(60) - 30)))
+		for i := range x {
+			x[i] *= scale
+			if round%3 == 1 && r.IntN(40) == 0 {
+				x[i] = special[r.IntN(len(special))]
+			}
+			if round%3 == 2 { // many ties: multiples of half a step
+				x[i] = float32(r.IntN(509)-254) * 0.5
+			}
+		}
+		var want, got [numForms]vec
+		for _, i := range available {
+			active = i
+			a := NewActs(1, cols)
+			a.Reset(1, cols)
+			for f := range numForms {
+				a.Prepare(f, x, cols, 0, 1)
+				got[f] = a.vec(f, 0)
+			}
+			if i == isaGeneric {
+				want = got
+				continue
+			}
+			for f := range numForms {
+				if d := want[f].differs(&got[f]); d != "" {
+					t.Fatalf("%v, round %d, form %v: %s", i, round, f, d)
+				}
+			}
+		}
+	}
+}
+
+// differs names the first difference between two vectors, or is empty.
+func (x *vec) differs(y *vec) string {
+	for name, p := range map[string][2][]float32{"value": {x.f, y.f}, "scale": {x.scale, y.scale}, "s": {x.s, y.s}} {
+		for i := range p[0] {
+			if !sameBits(p[0][i], p[1][i]) {
+				return fmt.Sprintf("%s %d is %v, want %v", name, i, p[1][i], p[0][i])
+			}
+		}
+	}
+	for i := range x.q {
+		if x.q[i] != y.q[i] {
+			return fmt.Sprintf("code %d is %d, want %d", i, y.q[i], x.q[i])
+		}
+	}
+	for i := range x.sum {
+		if x.sum[i] != y.sum[i] {
+			return fmt.Sprintf("sum %d is %d, want %d", i, y.sum[i], x.sum[i])
+		}
+	}
+	for i := range x.sum16 {
+		if x.sum16[i] != y.sum16[i] {
+			return fmt.Sprintf("sum of 16 %d is %d, want %d", i, y.sum16[i], x.sum16[i])
+		}
+	}
+	return ""
+}
+
 // FuzzPaths: bits, scales and shapes as they come.
 func FuzzPaths(f *testing.F) {
 	f.Add(uint64(1), uint8(quant.Q8_0), uint8(9), uint8(2), uint8(1), uint8(0))
@@ -154,6 +223,27 @@ func FuzzPaths(f *testing.F) {
 		checkPaths(t, m, x, int(n), Fast, nil)
 		checkPaths(t, m, x, int(n), Exact, nil)
 	})
+}
+
+// BenchmarkPrepare is the quantising of one vector.
+func BenchmarkPrepare(b *testing.B) {
+	const cols = 2048
+	x := randomVectors(rand.New(rand.NewPCG(5, 6)), 1, cols)
+	best := active
+	defer func() { active = best }()
+	for f := range numForms {
+		for _, i := range available {
+			b.Run(fmt.Sprintf("%v/%v", f, i), func(b *testing.B) {
+				active = i
+				a := NewActs(1, cols)
+				a.Reset(1, cols)
+				b.SetBytes(4 * cols)
+				for b.Loop() {
+					a.Prepare(f, x, cols, 0, 1)
+				}
+			})
+		}
+	}
 }
 
 var sink uint64
@@ -186,7 +276,7 @@ func BenchmarkGemv(b *testing.B) {
 	for _, typ := range weightTypes() {
 		for _, size := range []int{1 << 20, 256 << 20} {
 			for _, i := range available {
-				if i == isaGeneric && size > 1<<20 || i != isaGeneric && gemvKernels[i][typ] == nil {
+				if i == isaGeneric && size > 1<<20 || i != isaGeneric && gemvKernels[i][typ] == nil && floatKernels[i][typ] == nil {
 					continue
 				}
 				b.Run(fmt.Sprintf("%v/%dMiB/%v", typ, size>>20, i), func(b *testing.B) {

@@ -223,7 +223,11 @@ func (v *gemv) shifted(sum reg.VecVirtual, bits int) {
 }
 
 func init() {
-	files = append(files, file{"gemv32_avx2_amd64", (*gen).gemv32}, file{"gemvk_avx2_amd64", (*gen).gemvK},
+	files = append(files, file{"prepare_avx2_amd64", func(g *gen) {
+		g.prepareQ8()
+		g.prepareQ8K()
+		g.roundF16()
+	}}, file{"gemvf_avx2_amd64", (*gen).gemvFloats}, file{"gemv32_avx2_amd64", (*gen).gemv32}, file{"gemvk_avx2_amd64", (*gen).gemvK},
 		file{"gemv32_avx512_amd64", func(g *gen) {
 			g.vnni = true
 			g.gemv32()
