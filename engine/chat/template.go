@@ -62,6 +62,16 @@ func TemplateFor(source string, hasToken func(text string) bool) (*Template, err
 // enable_thinking.
 func (t *Template) Thinks() bool { return strings.Contains(t.source, "enable_thinking") }
 
+// Reasons reports whether the template knows a span for reasoning.
+func (t *Template) Reasons() bool {
+	for _, tag := range thinkTags {
+		if strings.Contains(t.source, tag.open) {
+			return true
+		}
+	}
+	return false
+}
+
 // Render executes the template on a whole context.
 func (t *Template) Render(context Values) (string, error) {
 	text, err := t.parsed.Render(context, jinja.Options{Now: t.Now()})

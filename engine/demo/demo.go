@@ -25,10 +25,9 @@ var model string
 // SHA256 is the model's checksum.
 const SHA256 = "7456c385a4307bd7c6c4ba07aa64e040d696709e1d9b1963f4b10e5161de4c16"
 
-// CacheMiB is the budget that the demo starts with unless told otherwise: 40%
-// of its 19.1 MiB of experts, so that there are hits, misses and evictions to
-// look at.
-const CacheMiB = 8
+// CacheShare is the share of its experts that the demo's cache holds unless
+// told otherwise, so that there are hits, misses and evictions to look at.
+const CacheShare = 0.4
 
 // DirVariable names the environment variable that says where the model is
 // written, in place of the user's cache folder.

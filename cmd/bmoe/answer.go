@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"bmoe/engine"
+	"bmoe/internal/clock"
+)
+
+// reporter tells of a plain run as it goes.
+type reporter interface {
+	opened(s *engine.Session, loadNanos int64) error
+	delta(d engine.Delta) error
+	finished(run *engine.Run) error
+}
+
+// answer is the plain run: one prompt, one answer.
+func answer(ctx context.Context, o *options, out *output) error {
+	prompt, err := o.readPrompt()
+	if err != nil {
+		return err
+	}
+	status := newStatus(os.Stderr)
+	defer status.clear()
+	began := clock.Now()
+	s, err := o.open(ctx, status.loading)
+	if err != nil {
+		return err
+	}
+	status.clear()
+	for _, w := range append(s.Warnings(), o.idle()...) {
+		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", oneLine(w))
+	}
+	var rep reporter
+	switch {
+	case o.json:
+		rep = jsonReport{out}
+	case o.progress:
+		rep = &progressReport{out: out, session: s}
+	default:
+		rep = &textReport{out: out, status: status, safe: isTerminal(os.Stdout)}
+	}
+	err = generate(ctx, s, o, prompt, rep, status, clock.Now()-began)
+	if cerr := s.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("closing: %w", cerr)
+	}
+	return err
+}
+
+// generate runs and reports. When the reports cannot be delivered any more, it
+// stops.
+func generate(ctx context.Context, s *engine.Session, o *options, prompt string, rep reporter, status *status, loadNanos int64) error {
+	if err := rep.opened(s, loadNanos); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watching := status.watch(s)
+	run, err := s.Generate(ctx, engine.Request{Text: prompt, MaxTokens: o.maxTokens, OnDelta: func(d engine.Delta) {
+		watching.stop()
+		if err := rep.delta(d); err != nil {
+			cancel(err)
+		}
+	}})
+	watching.stop()
+	if err != nil {
+		return err
+	}
+	if err := rep.finished(run); err != nil {
+		return err
+	}
+	if run.Err != nil && errors.Is(run.Err, context.Canceled) {
+		return context.Cause(ctx) // a failed write, or the interrupt
+	}
+	return run.Err
+}
+
+// readPrompt returns the prompt of -p, of -f, or of standard input.
+func (o *options) readPrompt() (string, error) {
+	text := o.prompt
+	if !o.given("prompt") {
+		var err error
+		switch {
+		case o.given("file") && o.file != "-":
+			text, err = readFile(o.file, "prompt")
+		case !o.given("file") && isTerminal(os.Stdin):
+			return "", usagef("nothing to answer: give -p TEXT or -f PATH, or pipe the prompt in")
+		default:
+			text, err = readAll(os.Stdin, "prompt from standard input")
+		}
+		if err != nil {
+			return "", err
+		}
+		// Editors and echo end a text with one.
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	}
+	if strings.TrimSpace(text) == "" && !o.cfg.Raw || text == "" {
+		return "", usagef("the prompt is empty: give -p TEXT or -f PATH, or pipe the prompt in")
+	}
+	return text, nil
+}
+
+// jsonReport prints the result, and nothing before.
+type jsonReport struct{ out *output }
+
+func (r jsonReport) opened(*engine.Session, int64) error { return nil }
+
+func (r jsonReport) delta(engine.Delta) error { return nil }
+
+func (r jsonReport) finished(run *engine.Run) error { return r.out.line("", &run.Result) }
+
+// textReport streams the answer to standard output. What the model thinks
+// goes to standard error: it is not the answer, but a silent program looks
+// like one that hangs.
+type textReport struct {
+	out      *output
+	status   *status
+	safe     bool // standard output is a terminal
+	last     byte // of the answer so far
+	thinking bool
+}
+
+func (r *textReport) opened(*engine.Session, int64) error { return nil }
+
+func (r *textReport) delta(d engine.Delta) error {
+	if d.Reasoning != "" {
+		if !r.thinking {
+			r.thinking = true
+			fmt.Fprint(os.Stderr, "[thinking] ")
+		}
+		fmt.Fprint(os.Stderr, forTerminal(d.Reasoning))
+	}
+	if d.Text == "" {
+		return nil
+	}
+	r.endThinking()
+	r.last = d.Text[len(d.Text)-1]
+	if r.safe {
+		return r.out.text(forTerminal(d.Text))
+	}
+	return r.out.text(d.Text)
+}
+
+func (r *textReport) endThinking() {
+	if r.thinking {
+		r.thinking = false
+		fmt.Fprint(os.Stderr, "\n[answer]\n")
+	}
+}
+
+func (r *textReport) finished(run *engine.Run) error {
+	if r.thinking {
+		fmt.Fprintln(os.Stderr)
+	}
+	if r.last != 0 && r.last != '\n' {
+		if err := r.out.text("\n"); err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(os.Stderr, summary(&run.Result))
+	return nil
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// eval runs the model over given ids. It prints the likeliest token after each
+// position, and writes the logits if a file is named.
+func eval(ctx context.Context, o *options, out *output) error {
+	s, err := o.open(ctx, nil)
+	if err != nil {
+		return err
+	}
+	logits, err := s.Eval(ctx, o.evalTokens, o.evalDecode)
+	if cerr := s.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	vocab := len(logits) / len(o.evalTokens)
+	if o.saveLogits != "" {
+		if err := writeFile(o.saveLogits, func(w io.Writer) error { return writeFloats(w, logits) }); err != nil {
+			return fmt.Errorf("logits: %w", err)
+		}
+	}
+	best := make([]int, len(o.evalTokens))
+	for i := range best {
+		row := logits[i*vocab:][:vocab]
+		for j, v := range row {
+			if v > row[best[i]] {
+				best[i] = j
+			}
+		}
+	}
+	return out.line("", struct {
+		Tokens int   `json:"n_tokens"`
+		Vocab  int   `json:"n_vocab"`
+		Argmax []int `json:"argmax"`
+	}{len(o.evalTokens), vocab, best})
+}
+
+// writeFile creates a file, or truncates it, and fills it.
+func writeFile(path string, fill func(io.Writer) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// writeFloats writes little-endian float32.
+func writeFloats(w io.Writer, v []float32) error {
+	const batch = 16384
+	b := make([]byte, 0, 4*batch)
+	for len(v) > 0 {
+		n := min(batch, len(v))
+		b = b[:0]
+		for _, f := range v[:n] {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+		v = v[n:]
+	}
+	return nil
+}

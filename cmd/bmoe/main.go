@@ -1,0 +1,218 @@
+// Command bmoe chats with mixture-of-experts models bigger than memory, and
+// shows live where every token's time goes. With a prompt on the command line,
+// or without a terminal, it answers once and ends.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+
+	"bmoe/engine"
+	"bmoe/engine/demo"
+	"bmoe/engine/model"
+	"bmoe/tui"
+
+	"golang.org/x/term"
+)
+
+// Exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1   // the run failed: a bad file, an I/O error
+	exitUsage       = 2   // the command line is wrong
+	exitInterrupted = 130 // Ctrl+C
+)
+
+// debugVariable names the environment variable that shows the stack of a
+// failure within the program.
+const debugVariable = "BMOE_DEBUG"
+
+func main() {
+	if os.Getenv(debugVariable) == "" {
+		debug.SetTraceback("none") // of goroutines that fail beside this one
+	}
+	ignoreBrokenPipe()
+	code := run(os.Args[1:])
+	if code != exitDone && code != exitInterrupted {
+		holdConsole()
+	}
+	os.Exit(code)
+}
+
+// run is the program.
+func run(args []string) (code int) {
+	if os.Getenv(debugVariable) == "" {
+		defer func() {
+			if r := recover(); r != nil {
+				fmt.Fprintf(os.Stderr, "bmoe: failed within itself: %v (please report this; %s=1 shows where)\n", oneLine(fmt.Sprint(r)), debugVariable)
+				code = exitFailed
+			}
+		}()
+	}
+	opt, err := parse(args)
+	out := newOutput(os.Stdout)
+	if err == nil {
+		err = dispatch(opt, out)
+	} else if errors.Is(err, errHelp) {
+		err = out.text(usage())
+	}
+	code = exitCode(err)
+	if code == exitFailed || code == exitUsage {
+		if opt.progress {
+			// Whoever reads the lines learns of the error from them too.
+			if perr := out.line("BMOE_ERROR", errorLine{Fatal: true, Msg: err.Error()}); perr != nil && !errors.Is(perr, errStdoutClosed) {
+				err = errors.Join(err, perr)
+			}
+		}
+		hint := ""
+		if code == exitUsage && errors.As(err, new(usageError)) {
+			hint = " (--help lists the flags)"
+		}
+		fmt.Fprintf(os.Stderr, "bmoe: %s%s\n", oneLine(err.Error()), hint)
+	}
+	return code
+}
+
+// exitCode returns the exit code for what ended the program.
+func exitCode(err error) int {
+	var asked usageError
+	var cannot *engine.UsageError
+	switch {
+	case err == nil, errors.Is(err, errStdoutClosed): // nobody is left to tell
+		return exitDone
+	case errors.Is(err, context.Canceled), errors.Is(err, tui.ErrInterrupted):
+		return exitInterrupted
+	case errors.As(err, &asked), errors.As(err, &cannot):
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// dispatch does what the command line asks for.
+func dispatch(o *options, out *output) error {
+	switch {
+	case o.version:
+		return out.text(versionText() + "\n")
+	case o.listArchs:
+		for _, name := range model.Archs() {
+			if err := out.text(name + "\n"); err != nil {
+				return err
+			}
+		}
+		return nil
+	case o.chats():
+		return chat(o)
+	}
+	ctx, stop := interruptible()
+	defer stop()
+	switch {
+	case o.given("tokenize"):
+		return tokenize(ctx, o, out)
+	case o.showPrompt:
+		return showPrompt(ctx, o, out)
+	case o.given("eval-tokens"):
+		return eval(ctx, o, out)
+	}
+	return answer(ctx, o, out)
+}
+
+// chats reports whether there is to be a conversation: on a terminal, unless a
+// prompt or a diagnostic is asked for.
+func (o *options) chats() bool {
+	for _, name := range []string{"prompt", "file", "json", "progress", "tokenize", "show-prompt", "eval-tokens"} {
+		if o.given(name) {
+			return false
+		}
+	}
+	return o.plain || isTerminal(os.Stdin) && isTerminal(os.Stdout)
+}
+
+func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// interruptible returns a context that Ctrl+C ends; a second Ctrl+C kills, in
+// case something hangs.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// modelPath returns the model's path: the demo's if none was given.
+func (o *options) modelPath(ctx context.Context) (string, error) {
+	if o.cfg.Model != "" {
+		return o.cfg.Model, nil
+	}
+	return demo.Path(ctx)
+}
+
+// config returns the configuration to open the engine with.
+func (o *options) config(ctx context.Context) (engine.Config, error) {
+	c := o.cfg
+	var err error
+	if c.Template, err = o.readTemplate(); err != nil {
+		return c, err
+	}
+	if c.Model == "" && !o.given("cache-mb") {
+		c.CacheShare = demo.CacheShare
+	}
+	c.Model, err = o.modelPath(ctx)
+	return c, err
+}
+
+// readTemplate returns the text of --chat-template-file, or nothing.
+func (o *options) readTemplate() (string, error) {
+	if !o.given("chat-template-file") {
+		return "", nil
+	}
+	return readFile(o.template, "chat template")
+}
+
+// open opens the engine and gives it its processors.
+func (o *options) open(ctx context.Context, progress func(stage string, done float64)) (*engine.Session, error) {
+	c, err := o.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := engine.Open(ctx, c, progress)
+	if err != nil {
+		return nil, err
+	}
+	// A lane that comes back from its system call needs a processor at once,
+	// beside the workers; waiting for one would look like a slow drive
+	// (FACTS.md F1). Keys reach 8 lanes. Two more are for the screen and the
+	// collector.
+	c = s.Config()
+	runtime.GOMAXPROCS(c.Threads + max(8, c.Lanes) + 2)
+	return s, nil
+}
+
+// maxInput bounds what is read from a file that is not a model.
+const maxInput = 64 << 20
+
+// readFile reads a text file whole.
+func readFile(path, what string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	defer f.Close()
+	return readAll(f, what)
+}
+
+// readAll reads a text to its end.
+func readAll(r io.Reader, what string) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	if len(b) > maxInput {
+		return "", fmt.Errorf("%s: longer than %d MiB", what, maxInput>>20)
+	}
+	return string(b), nil
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// errStdoutClosed ends a run whose reader has gone.
+var errStdoutClosed = errors.New("standard output is closed")
+
+// output is standard output. After a failed write nothing more is written.
+type output struct {
+	w   io.Writer
+	err error
+	buf bytes.Buffer
+}
+
+func newOutput(w io.Writer) *output { return &output{w: w} }
+
+// text writes a text at once.
+func (o *output) text(s string) error {
+	if o.err != nil || s == "" {
+		return o.err
+	}
+	if _, err := io.WriteString(o.w, s); isClosedPipe(err) {
+		o.err = errStdoutClosed
+	} else if err != nil {
+		o.err = fmt.Errorf("writing to standard output: %w", err)
+	}
+	return o.err
+}
+
+// object writes one JSON object on a line, after a word if there is one.
+func (o *output) line(word string, object any) error {
+	o.buf.Reset()
+	if word != "" {
+		o.buf.WriteString(word + " ")
+	}
+	e := json.NewEncoder(&o.buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(object); err != nil { // ends the line too
+		return fmt.Errorf("JSON: %w", err)
+	}
+	return o.text(o.buf.String())
+}
+
+// oneLine makes a message fit on one line of a terminal: file names and models
+// may hold anything.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return '?'
+		}
+		return r
+	}, strings.TrimSpace(s))
+}
+
+// forTerminal keeps a model's text from commanding the terminal: line feeds and
+// tabs pass, other control characters are shown as question marks.
+func forTerminal(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"bmoe/profile"
+)
+
+// summary tells in a few lines what a run cost.
+func summary(r *profile.Result) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%d tokens (%s), %s tok/s; prompt %d tokens, %s tok/s; first token after %s s; loaded in %s s\n",
+		r.NGen, stopWords(r.StopReason), show(r.DecodeTPS), r.NPrompt, show(r.PrefillTPS), show(r.TTFT), show(r.Load))
+	t := &r.PerToken
+	fmt.Fprintf(&b, "per token %s ms: compute %s, mgmt %s, stall %s, other %s; ceiling %s tok/s\n",
+		millis(t.Wall), millis(t.Compute), millis(t.Mgmt), millis(t.Stall), millis(t.Other), show(r.CeilingTPS))
+	if c := &r.Cache; c.Policy.OK {
+		perToken := func(n profile.Maybe[int64]) string {
+			if !n.OK || r.NGen < 2 {
+				return notMeasured
+			}
+			return sig(float64(n.Value) / float64(r.NGen-1)) // the first token comes of the prefill
+		}
+		fmt.Fprintf(&b, "cache %s %% hits (%s), %s of %s MiB, token cycle %s MiB; a token: %s evicted, %s re-read, %s MiB read\n",
+			show(c.HitPct), c.Policy.Value, show(c.ResidentMiB), show(c.BudgetMiB), show(c.TokenCycleMiB),
+			perToken(c.Evictions), perToken(c.Rereads), show(r.ReadMiBPerToken))
+		mode := notMeasured
+		if r.IO.Direct.OK {
+			mode = map[bool]string{true: "direct", false: "BUFFERED"}[r.IO.Direct.Value]
+		}
+		fmt.Fprintf(&b, "lanes %d %s (%s), %s MiB/s, a read p50 %s p99 %s ms; ", r.IO.Lanes.Value, mode, r.IO.Engine.Value,
+			show(r.IO.MiBs), show(r.IO.P50), show(r.IO.P99))
+	}
+	b.WriteString("mapping " + string(r.Mapping.State))
+	if r.Mapping.Reason.OK {
+		b.WriteString(": " + oneLine(r.Mapping.Reason.Value))
+	}
+	b.WriteString("\n")
+	if len(r.Flags) > 0 {
+		b.WriteString(strings.ToUpper(strings.Join(r.Flags, ", ")) + "\n")
+	}
+	return b.String()
+}
+
+// stopWords says why an answer ended.
+func stopWords(reason string) string {
+	switch reason {
+	case "eos":
+		return "the model ended"
+	case "length":
+		return "as many as asked for"
+	case "context":
+		return "the context is full"
+	}
+	return reason
+}
+
+// notMeasured stands for a figure that there is not; never 0.
+const notMeasured = "n/a"
+
+// show returns a figure with three significant digits.
+func show(m profile.Maybe[float64]) string {
+	if !m.OK {
+		return notMeasured
+	}
+	return sig(m.Value)
+}
+
+// millis returns seconds as milliseconds.
+func millis(m profile.Maybe[float64]) string {
+	m.Value *= 1e3
+	return show(m)
+}
+
+// sig writes a number with three significant digits, without an exponent.
+func sig(v float64) string {
+	switch a := max(v, -v); {
+	case a >= 99.95:
+		return fmt.Sprintf("%.0f", v)
+	case a >= 9.995:
+		return fmt.Sprintf("%.1f", v)
+	case a >= 0.9995 || v == 0:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	bchat "bmoe/engine/chat"
+
+	"bmoe/engine"
+	"bmoe/engine/tokenizer"
+)
+
+// openText opens what the text modes need of the model: no weights.
+func (o *options) openText(ctx context.Context) (*engine.Text, string, error) {
+	c, err := o.config(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := engine.OpenText(c.Model, c.Template)
+	return t, c.Model, err
+}
+
+// tokenize prints the ids of a text.
+func tokenize(ctx context.Context, o *options, out *output) error {
+	t, _, err := o.openText(ctx)
+	if err != nil {
+		return err
+	}
+	return out.line("", orEmpty(t.Tokenizer.Encode(o.tokenize, tokenizer.Options{ParseSpecial: o.parseSpecial})))
+}
+
+// orEmpty is [] rather than null in JSON.
+func orEmpty(ids []int32) []int32 {
+	if ids == nil {
+		return []int32{}
+	}
+	return ids
+}
+
+// showPrompt prints what the model would see, and the ids of it.
+func showPrompt(ctx context.Context, o *options, out *output) error {
+	prompt, ids, err := o.render(ctx)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		return out.line("", struct {
+			Prompt string  `json:"prompt"`
+			IDs    []int32 `json:"ids"`
+		}{prompt, orEmpty(ids)})
+	}
+	b, err := json.Marshal(orEmpty(ids))
+	if err != nil {
+		return err
+	}
+	return out.text(fmt.Sprintf("%s\n%s\n", prompt, b))
+}
+
+// render returns the prompt as the model would get it.
+func (o *options) render(ctx context.Context) (string, []int32, error) {
+	if o.given("conversation") {
+		return o.renderConversation(ctx)
+	}
+	text, err := o.readPrompt()
+	if err != nil {
+		return "", nil, err
+	}
+	t, path, err := o.openText(ctx)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case o.cfg.Raw:
+		return text, t.RawPrompt(text), nil
+	}
+	var thinking *bool
+	if o.cfg.NoThink {
+		thinking = new(bool)
+	}
+	prompt, ids, err := t.Prompt([]bchat.Message{{Role: bchat.User, Content: text}}, thinking)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return prompt, ids, nil
+}
+
+// renderConversation gives the template the context that a file holds.
+func (o *options) renderConversation(ctx context.Context) (string, []int32, error) {
+	text, err := readFile(o.conversation, "conversation")
+	if err != nil {
+		return "", nil, err
+	}
+	values, err := bchat.ReadContext([]byte(text))
+	if err != nil {
+		return "", nil, fmt.Errorf("conversation %s: %w", o.conversation, err)
+	}
+	t, path, err := o.openText(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	if t.TemplateErr != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, t.TemplateErr)
+	}
+	prompt, err := t.Template.Render(values)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return prompt, t.Tokenizer.EncodePrompt(prompt), nil
+}
