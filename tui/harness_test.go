@@ -131,6 +131,14 @@ func (h *harness) typed(s string) {
 	}
 }
 
+// sameThought gives every reasoning the same length: it is measured by the
+// clock, which tests do not hold.
+func (h *harness) sameThought() {
+	for _, b := range h.m.chat.blocks {
+		b.thought = 3_200_000_000
+	}
+}
+
 // ask sends a prompt and waits for the whole answer.
 func (h *harness) ask(text string) {
 	h.t.Helper()
@@ -138,6 +146,7 @@ func (h *harness) ask(text string) {
 	h.keys("enter")
 	h.wait("the answer", func() bool { return h.m.state == idle })
 	h.tick()
+	h.sameThought()
 }
 
 // screen is the frame without colours.

@@ -22,9 +22,7 @@ func afterPair(t *testing.T, w, h int, o Options) *harness {
 	hs.keys("ctrl+g")
 	hs.wait("the second run", func() bool { return len(hs.m.runs.runs) == 2 && hs.m.state == idle })
 	hs.tick()
-	for _, b := range hs.m.chat.blocks {
-		b.thought = 3_200_000_000
-	}
+	hs.sameThought()
 	return hs
 }
 
