@@ -35,6 +35,7 @@ type fakeEngine struct {
 	warnings  []string
 	decline   string // if set, a release is declined for this reason
 	failWith  error
+	breaks    error // a run ends with it half way
 	simulated bool
 }
 
@@ -90,6 +91,10 @@ func (f *fakeEngine) Generate(ctx context.Context, r engine.Request) (*engine.Ru
 
 func (f *fakeEngine) Again(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
 	f.mu.Lock()
+	if f.text == "" {
+		f.mu.Unlock()
+		return nil, engine.ErrNothingToRepeat
+	}
 	f.cold = true
 	f.mu.Unlock()
 	return f.run(ctx, onDelta)
@@ -121,6 +126,10 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(engine.Delta)) (*engi
 			err = ctx.Err()
 			break
 		}
+		if f.breaks != nil && i == len(f.script)/2 {
+			err = f.breaks
+			break
+		}
 		f.token(i, cfg)
 		text.WriteString(d.Text)
 		thought.WriteString(d.Reasoning)
@@ -137,7 +146,7 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(engine.Delta)) (*engi
 	if err != nil {
 		r.Result.StopReason = "cancelled"
 	}
-	return r, err
+	return r, nil // as a session does: a run that ended early says so itself
 }
 
 // stallOf is what a token waits for flash under the settings, in ns.
@@ -225,6 +234,7 @@ func (f *fakeEngine) NewChat() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.newChats++
+	f.text = ""
 	f.s.CtxUsed = 0
 }
 

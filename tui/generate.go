@@ -106,7 +106,7 @@ func (m *Model) again() tea.Cmd {
 		m.say(m.th.read, "not now: "+m.busyWith())
 		return nil
 	}
-	if len(m.runs.runs) == 0 {
+	if !m.repeatable {
 		m.say(m.th.read, "nothing to repeat yet")
 		return nil
 	}
@@ -157,12 +157,14 @@ func (m *Model) halt() {
 func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	m.drain()
 	m.answer.live, m.answer.thinking = false, false
-	stopped := m.stopping || errors.Is(msg.err, context.Canceled)
+	err := failure(msg.run, msg.err)
+	stopped := m.stopping || errors.Is(err, context.Canceled)
 	m.stop, m.deltas, m.cfg = nil, nil, msg.cfg
 	if m.statusUntil.After(m.now()) && m.stopping {
 		m.status = ""
 	}
 	if msg.run != nil {
+		m.repeatable = true
 		m.runs.add(msg.run)
 		m.answer.tag = strings.TrimSpace(fmt.Sprintf("run %d %s", msg.run.N, m.answer.tag))
 		m.chat.addNote(m.now(), false, m.runs.summary(msg.run))
@@ -173,8 +175,8 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	switch {
 	case stopped:
 		m.chat.addNote(m.now(), false, "stopped")
-	case msg.err != nil:
-		m.chat.addNote(m.now(), true, "failed: "+cleanLine(msg.err.Error()))
+	case err != nil:
+		m.chat.addNote(m.now(), true, "failed: "+cleanLine(err.Error()))
 		if msg.run == nil && msg.text != "" && m.prompt.Value() == "" {
 			m.prompt.SetValue(msg.text) // refused: nothing typed is lost
 		}
@@ -184,6 +186,14 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	}
 	m.answer = nil
 	return m.settle()
+}
+
+// failure is what went wrong: before anything could be generated, or part way.
+func failure(r *engine.Run, err error) error {
+	if err == nil && r != nil {
+		return r.Err
+	}
+	return err
 }
 
 // apply passes the wishes that wait to the engine.
@@ -213,6 +223,7 @@ func (m *Model) newChat() tea.Cmd {
 		return nil
 	}
 	m.chat.clear()
+	m.repeatable = false
 	m.state = applying
 	eng := m.eng
 	return m.job(func() tea.Msg {

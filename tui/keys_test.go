@@ -177,6 +177,23 @@ func TestNothingToRepeat(t *testing.T) {
 	h := start(t, 120, 40, Options{}, newFake())
 	h.keys("ctrl+g")
 	h.wants("nothing to repeat yet")
+	h.ask("hello")
+	h.keys("ctrl+n")
+	h.wait("the new chat", func() bool { return h.m.state == idle })
+	h.lacks("hello")
+	h.keys("ctrl+g")
+	h.wants("nothing to repeat yet")
+}
+
+func TestARunThatBreaksPartWaySaysSo(t *testing.T) {
+	f := newFake()
+	f.breaks = errors.New("read model.gguf at 4096: input/output error")
+	h := start(t, 120, 40, Options{}, f)
+	h.ask("Why?")
+	h.said("failed: read model.gguf at 4096: input/output error")
+	if len(h.m.runs.runs) != 1 {
+		t.Error("the broken run is not in the list")
+	}
 }
 
 func TestFreezeHoldsThePanes(t *testing.T) {

@@ -91,6 +91,7 @@ type Model struct {
 	laidOut    geometry // what the sizes were given for
 	column     []string // the panes as last drawn; nil when they must be redrawn
 	runs       runList
+	repeatable bool // there is a prompt to repeat
 	help       helpPage
 	dropped    int // turns that no longer fit the context, as last told
 

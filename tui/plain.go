@@ -199,7 +199,7 @@ func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Conte
 			}
 		}
 	}
-	switch {
+	switch err = failure(run, err); {
 	case errors.Is(err, context.Canceled):
 		p.say("[stopped]")
 	case err != nil:
