@@ -88,14 +88,6 @@ func inMiB(b float64) string {
 // inMiBs formats a rate in bytes a second.
 func inMiBs(b float64) string { return sig(b/mib) + " MiB/s" }
 
-// secondsPerToken formats seconds with enough digits for a small model too.
-func secondsPerToken(v float64) string {
-	if v > 0 && v < 0.02 {
-		return fixed(4)(v)
-	}
-	return fixed(3)(v)
-}
-
 // percent formats a percentage, without the unit.
 func percent(v float64) string { return fmt.Sprintf("%.1f", v) }
 

@@ -102,6 +102,10 @@ func (m *Model) send(text string) tea.Cmd {
 
 // again repeats the last prompt.
 func (m *Model) again() tea.Cmd {
+	if m.state == applying && m.repeatable {
+		m.queuedAgain = true
+		return nil
+	}
 	if m.state != idle {
 		m.say(m.th.read, "not now: "+m.busyWith())
 		return nil
@@ -199,17 +203,14 @@ func failure(r *engine.Run, err error) error {
 // apply passes the wishes that wait to the engine.
 func (m *Model) apply() tea.Cmd {
 	c := m.want
-	for k := knobRelease; k < knobCount; k++ {
-		m.inHand[k] = m.pendingKnob(k)
-	}
-	m.want = engine.Change{}
+	m.inHand, m.want = c, engine.Change{}
 	m.state = applying
 	eng := m.eng
 	return m.job(func() tea.Msg { return appliedMsg{eng.Reconfigure(c), eng.Config()} })
 }
 
 func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
-	m.cfg, m.inHand = msg.cfg, [knobCount]bool{}
+	m.cfg, m.inHand = msg.cfg, engine.Change{}
 	for _, o := range msg.outcomes {
 		m.noteOutcome(o)
 	}

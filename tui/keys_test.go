@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bmoe/engine"
+	"bmoe/profile"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -523,4 +524,29 @@ func TestTheMousePicksPanes(t *testing.T) {
 	for _, p := range [][2]int{{0, 0}, {119, 39}, {119, 0}, {64, 20}, {-1, -1}} {
 		h.send(tea.MouseClickMsg{X: p[0], Y: p[1], Button: tea.MouseLeft})
 	}
+}
+
+// Presses that come while a change is being applied go on from its target.
+func TestPressesDuringAChangeAddUp(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.ask("hello")
+	h.keys("f6", "f6", "f6", "f4", "f2", "f2", "ctrl+g")
+	h.wait("the second run", func() bool { return h.m.state == idle && len(h.m.runs.runs) == 2 })
+	if c := f.Config(); c.CacheMiB != 9000 || c.Lanes != 8 || c.ReleaseMmap {
+		t.Errorf("in force: %d MiB, %d lanes, release %v", c.CacheMiB, c.Lanes, c.ReleaseMmap)
+	}
+	if r := h.m.runs.runs[1]; r.Config.CacheMiB != 9000 {
+		t.Errorf("the run started before the changes: %d MiB", r.Config.CacheMiB)
+	}
+}
+
+func TestQuickModelsAreListedInMilliseconds(t *testing.T) {
+	h := afterPair(t, 120, 40, Options{})
+	h.keys("f10")
+	h.wants("other in s/token", "0.187")
+	for _, r := range h.m.runs.runs {
+		r.Result.PerToken.Wall, r.Result.PerToken.Stall, r.Result.PerToken.Mgmt = profile.Some(0.0081), profile.Some(0.0068), profile.Some(0.00002)
+	}
+	h.wants("other in ms/token", "6.80", "0.02")
 }

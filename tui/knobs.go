@@ -36,35 +36,29 @@ const verdictShown = 12 * time.Second
 // laneSteps are the counts that F3 and F4 walk.
 var laneSteps = []int{1, 2, 4, 8}
 
-// want* return the value that a knob will have once the waiting wishes are
-// applied.
+// A knob's value is the one wished for, else the one being applied, else the
+// one in force.
+
+func latest[T any](wish, inHand *T, inForce T) T {
+	switch {
+	case wish != nil:
+		return *wish
+	case inHand != nil:
+		return *inHand
+	}
+	return inForce
+}
 
 func (m *Model) wantRelease() bool {
-	if m.want.ReleaseMmap != nil {
-		return *m.want.ReleaseMmap
-	}
-	return m.cfg.ReleaseMmap
+	return latest(m.want.ReleaseMmap, m.inHand.ReleaseMmap, m.cfg.ReleaseMmap)
 }
 
-func (m *Model) wantOverlap() bool {
-	if m.want.Overlap != nil {
-		return *m.want.Overlap
-	}
-	return m.cfg.Overlap
-}
+func (m *Model) wantOverlap() bool { return latest(m.want.Overlap, m.inHand.Overlap, m.cfg.Overlap) }
 
-func (m *Model) wantLanes() int {
-	if m.want.Lanes != nil {
-		return *m.want.Lanes
-	}
-	return m.cfg.Lanes
-}
+func (m *Model) wantLanes() int { return latest(m.want.Lanes, m.inHand.Lanes, m.cfg.Lanes) }
 
 func (m *Model) wantCache() int {
-	if m.want.CacheMiB != nil {
-		return *m.want.CacheMiB
-	}
-	return cacheInForce(m.cfg, m.live)
+	return latest(m.want.CacheMiB, m.inHand.CacheMiB, cacheInForce(m.cfg, m.live))
 }
 
 // cacheInForce returns the budget in MiB, also when it was chosen by itself.
@@ -75,57 +69,52 @@ func cacheInForce(c engine.Config, s *profile.Snapshot) int {
 	return int(s.Cache.Budget / mib)
 }
 
-// pending reports whether any wish waits.
-func pending(c engine.Change) bool {
-	return c.ReleaseMmap != nil || c.Lanes != nil || c.CacheMiB != nil || c.Overlap != nil
-}
-
-// pendingKnob reports whether a wish for one knob waits.
-func (m *Model) pendingKnob(k knob) bool {
+// holds reports whether a change says something of a knob.
+func holds(c engine.Change, k knob) bool {
 	switch k {
 	case knobRelease:
-		return m.want.ReleaseMmap != nil
+		return c.ReleaseMmap != nil
 	case knobLanes:
-		return m.want.Lanes != nil
+		return c.Lanes != nil
 	case knobCache:
-		return m.want.CacheMiB != nil
+		return c.CacheMiB != nil
 	case knobOverlap:
-		return m.want.Overlap != nil
+		return c.Overlap != nil
 	}
 	return false
 }
 
-// set* note a wish; wishing for what is in force takes a waiting wish back.
+// pending reports whether any wish waits.
+func pending(c engine.Change) bool {
+	return holds(c, knobRelease) || holds(c, knobLanes) || holds(c, knobCache) || holds(c, knobOverlap)
+}
+
+// wish notes a wish; wishing for what is there already takes a waiting wish
+// back.
+func wish[T comparable](to T, waiting **T, inHand *T, inForce T) {
+	*waiting = nil
+	if to != latest(nil, inHand, inForce) {
+		*waiting = &to
+	}
+}
 
 func (m *Model) setRelease(on bool) {
-	m.want.ReleaseMmap = nil
-	if on != m.cfg.ReleaseMmap {
-		m.want.ReleaseMmap = &on
-	}
+	wish(on, &m.want.ReleaseMmap, m.inHand.ReleaseMmap, m.cfg.ReleaseMmap)
 	m.knobs[knobRelease] = knobState{}
 }
 
 func (m *Model) setOverlap(on bool) {
-	m.want.Overlap = nil
-	if on != m.cfg.Overlap {
-		m.want.Overlap = &on
-	}
+	wish(on, &m.want.Overlap, m.inHand.Overlap, m.cfg.Overlap)
 	m.knobs[knobOverlap] = knobState{}
 }
 
 func (m *Model) setLanes(n int) {
-	m.want.Lanes = nil
-	if n != m.cfg.Lanes {
-		m.want.Lanes = &n
-	}
+	wish(n, &m.want.Lanes, m.inHand.Lanes, m.cfg.Lanes)
 	m.knobs[knobLanes] = knobState{}
 }
 
 func (m *Model) setCache(n int) {
-	m.want.CacheMiB = nil
-	if n != cacheInForce(m.cfg, m.live) {
-		m.want.CacheMiB = &n
-	}
+	wish(n, &m.want.CacheMiB, m.inHand.CacheMiB, cacheInForce(m.cfg, m.live))
 	m.knobs[knobCache] = knobState{}
 }
 
@@ -195,9 +184,9 @@ func (m *Model) knobValue(k knob) string {
 // knobNote is what the footer says after the value.
 func (m *Model) knobNote(k knob) (string, style) {
 	switch st := m.knobs[k]; {
-	case m.state == applying && m.inHand[k]:
+	case holds(m.inHand, k):
 		return "applying", m.th.accent
-	case m.pendingKnob(k):
+	case holds(m.want, k):
 		return "next run", m.th.accent
 	case st.verdict == "" || m.now().Sub(st.at) > verdictShown:
 		return "", ""

@@ -71,9 +71,10 @@ type Model struct {
 	answer      *block             // that grows
 	stopping    bool
 	queued      string // a prompt sent before the engine was ready
+	queuedAgain bool   // so was ^G
 
 	want   engine.Change // wishes that wait
-	inHand [knobCount]bool
+	inHand engine.Change // being applied
 	knobs  [knobCount]knobState
 
 	live    *profile.Snapshot // the latest
@@ -135,6 +136,7 @@ type (
 	openedMsg struct {
 		eng Engine
 		cfg engine.Config
+		s   *profile.Snapshot
 		err error
 	}
 	doneMsg struct {
@@ -230,7 +232,9 @@ func (m *Model) open() tea.Cmd {
 			return openedMsg{err: err}
 		}
 		load.opened(eng)
-		return openedMsg{eng: eng, cfg: eng.Config()}
+		s := new(profile.Snapshot)
+		eng.Snapshot(s)
+		return openedMsg{eng: eng, cfg: eng.Config(), s: s}
 	})
 }
 
@@ -240,6 +244,7 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 		return tea.Quit
 	}
 	m.eng, m.cfg = msg.eng, msg.cfg
+	m.take(msg.s)
 	for _, w := range m.eng.Warnings() {
 		m.chat.addNote(m.now(), true, w)
 	}
@@ -253,6 +258,10 @@ func (m *Model) settle() tea.Cmd {
 	m.state = idle
 	if pending(m.want) {
 		return tea.Batch(m.apply(), m.wake())
+	}
+	if m.queuedAgain {
+		m.queuedAgain = false
+		return m.again()
 	}
 	if m.queued != "" {
 		text := m.queued

@@ -89,12 +89,21 @@ func (p *timelinePane) legend() string {
 		f := val(v)
 		return part{st.on(glyph) + " " + name + " " + f, 2 + len(name) + 1 + len(f), rank}
 	}
-	return th.row(p.w, 2,
+	items := []part{
 		item(0, th.compute, th.g.compute, "compute", r.Compute),
 		item(0, th.mgmt, th.g.mgmt, "mgmt", r.Mgmt),
 		item(0, th.stall, th.g.stall, "stall", r.Stall),
 		item(0, th.other, th.g.other, "other", r.Other),
-		th.p(1, th.dim, "ms/token"))
+		th.p(1, th.dim, "ms/token"),
+	}
+	gap, total := 2, 0
+	for _, it := range items[:4] {
+		total += it.w
+	}
+	if total+3*gap > p.w {
+		gap = 1
+	}
+	return th.row(p.w, gap, items...)
 }
 
 const axisWidth = 6 // "1234 " and the axis

@@ -111,9 +111,10 @@ func (l *runList) verdict(i int) string {
 	if !c.Comparable {
 		return fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, c.Reason)
 	}
-	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s s/token from %s, %s; text %s",
+	unit, perToken := l.perTokenUnit()
+	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s %s from %s, %s; text %s",
 		b.N, a.N, differs(c), maybe(b.Result.DecodeTPS, sig, ""), maybe(a.Result.DecodeTPS, sig, ""), maybe(c.SpeedPct, signed, ""),
-		maybe(b.Result.PerToken.Stall, secondsPerToken, ""), maybe(a.Result.PerToken.Stall, secondsPerToken, ""), maybe(c.StallPct, signed, ""), sameText(c))
+		maybe(b.Result.PerToken.Stall, perToken, ""), unit, maybe(a.Result.PerToken.Stall, perToken, ""), maybe(c.StallPct, signed, ""), sameText(c))
 }
 
 func differs(c engine.Comparison) string {
@@ -130,25 +131,44 @@ func sameText(c engine.Comparison) string {
 	return "DIFFERS"
 }
 
+// perTokenUnit returns the unit that times a token are listed in, and their
+// formatter: seconds, or milliseconds once every run is faster than 0.1 s.
+func (l *runList) perTokenUnit() (string, func(float64) string) {
+	for _, r := range l.runs {
+		if r.Result.PerToken.Wall.Value >= 0.1 {
+			return "s/token", fixed(3)
+		}
+	}
+	return "ms/token", func(v float64) string { return sig(v * 1e3) }
+}
+
 // runColumn is a column of the table.
 type runColumn struct {
 	name string
 	w    int
 	rank int // the highest goes first when the screen is narrow
-	get  func(*engine.Run) string
+	get  func(r *engine.Run, perToken func(float64) string) string
+}
+
+func plainColumn(f func(r *profile.Result) string) func(*engine.Run, func(float64) string) string {
+	return func(r *engine.Run, _ func(float64) string) string { return f(&r.Result) }
+}
+
+func timeColumn(f func(r *profile.Result) profile.Maybe[float64]) func(*engine.Run, func(float64) string) string {
+	return func(r *engine.Run, perToken func(float64) string) string { return maybe(f(&r.Result), perToken, "") }
 }
 
 var runColumns = []runColumn{
-	{"tok/s", 6, 0, func(r *engine.Run) string { return maybe(r.Result.DecodeTPS, sig, "") }},
+	{"tok/s", 6, 0, plainColumn(func(r *profile.Result) string { return maybe(r.DecodeTPS, sig, "") })},
 	{"change", 7, 0, nil},
-	{"compute", 7, 3, func(r *engine.Run) string { return maybe(r.Result.PerToken.Compute, secondsPerToken, "") }},
-	{"mgmt", 6, 4, func(r *engine.Run) string { return maybe(r.Result.PerToken.Mgmt, secondsPerToken, "") }},
-	{"stall", 6, 0, func(r *engine.Run) string { return maybe(r.Result.PerToken.Stall, secondsPerToken, "") }},
-	{"other", 6, 5, func(r *engine.Run) string { return maybe(r.Result.PerToken.Other, secondsPerToken, "") }},
-	{"p50 ms", 6, 2, func(r *engine.Run) string { return maybe(r.Result.IO.P50, sig, "") }},
-	{"MiB/tok", 7, 2, func(r *engine.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1), "") }},
-	{"hit %", 5, 1, func(r *engine.Run) string { return maybe(r.Result.Cache.HitPct, percent, "") }},
-	{"evict", 7, 5, func(r *engine.Run) string { return maybe(r.Result.Cache.Evictions, count, "") }},
+	{"compute", 7, 3, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute })},
+	{"mgmt", 6, 4, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })},
+	{"stall", 6, 0, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })},
+	{"other", 6, 5, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })},
+	{"p50 ms", 6, 2, plainColumn(func(r *profile.Result) string { return maybe(r.IO.P50, sig, "") })},
+	{"MiB/tok", 7, 2, plainColumn(func(r *profile.Result) string { return maybe(r.ReadMiBPerToken, fixed(1), "") })},
+	{"hit %", 5, 1, plainColumn(func(r *profile.Result) string { return maybe(r.Cache.HitPct, percent, "") })},
+	{"evict", 7, 5, plainColumn(func(r *profile.Result) string { return maybe(r.Cache.Evictions, count, "") })},
 }
 
 const (
@@ -157,7 +177,8 @@ const (
 )
 
 func (l *runList) title() string {
-	return l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in s/token")
+	unit, _ := l.perTokenUnit()
+	return l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in "+unit)
 }
 
 // columns drops what a narrow screen has no room for.
@@ -219,6 +240,7 @@ func (l *runList) render(w, h int) []string {
 func (l *runList) row(i int, cols []runColumn, diffW int) string {
 	th, r := l.th, l.runs[i]
 	what, text, change := l.relation(i)
+	_, perToken := l.perTokenUnit()
 	var b strings.Builder
 	mark := " "
 	if i == l.at {
@@ -228,7 +250,7 @@ func (l *runList) row(i int, cols []runColumn, diffW int) string {
 	for _, c := range cols {
 		v := change
 		if c.get != nil {
-			v = c.get(r)
+			v = c.get(r, perToken)
 		}
 		b.WriteString(" " + th.padLeft(v, c.w))
 	}
@@ -295,9 +317,10 @@ func (l *runList) detail(w, h int) []string {
 // figures lists what a narrow table leaves out.
 func (l *runList) figures(r *engine.Run) string {
 	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
-	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s s/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
-		maybe(t.Compute, secondsPerToken, ""), maybe(t.Mgmt, secondsPerToken, ""), maybe(t.Stall, secondsPerToken, ""), maybe(t.StallUnion, secondsPerToken, ""),
-		maybe(t.Other, secondsPerToken, ""), maybe(io.P50, sig, ""), maybe(io.P99, sig, ""), maybe(r.Result.ReadMiBPerToken, fixed(1), ""),
+	unit, perToken := l.perTokenUnit()
+	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s %s; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
+		maybe(t.Compute, perToken, ""), maybe(t.Mgmt, perToken, ""), maybe(t.Stall, perToken, ""), maybe(t.StallUnion, perToken, ""),
+		maybe(t.Other, perToken, ""), unit, maybe(io.P50, sig, ""), maybe(io.P99, sig, ""), maybe(r.Result.ReadMiBPerToken, fixed(1), ""),
 		maybe(c.Evictions, count, ""), maybe(c.Rereads, count, ""), maybe(r.Result.PrefillTPS, sig, ""), maybe(r.Result.TTFT, sig, ""))
 }
 
