@@ -151,7 +151,8 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	sampler.Accept(ids...)
 	run := &Run{N: len(s.runs) + 1, Prompt: b.request.Text, When: time.Now(), Config: s.cfg, ColdCache: s.cacheIsEmpty(),
 		StartKey: s.startKey(b, ids, limit)}
-	a := &answer{ids: make([]int32, 0, limit), decoder: s.text.Tokenizer.NewDecoder()}
+	// Room for the answer, so that decoding allocates nothing.
+	a := &answer{ids: make([]int32, 0, limit), text: make([]byte, 0, 8*limit), decoder: s.text.Tokenizer.NewDecoder()}
 	if !s.cfg.Raw {
 		a.reasoning = chat.NewReasoning(rendered)
 	}

@@ -132,6 +132,7 @@ func (m *meter) opened(s *Session) {
 			ExpertBytesAll: shape.Total(), TokenCycle: shape.TokenCycle(),
 			HostMemory: profile.Maybe[int64]{Value: memory.Total, OK: memory.Has.All(host.HasTotal)}}
 		l.Model.Quant = s.expertType()
+		l.Process.AvailableMemory = profile.Maybe[int64]{Value: memory.Available, OK: memory.Has.All(host.HasAvailable)}
 		l.Ctx = s.cfg.Ctx
 		l.Simulated = s.files.Simulated()
 		l.Cache.BudgetStep = shape.Total() / 8
@@ -297,9 +298,11 @@ func (m *meter) end() {
 	gc := m.gc[0].Value.Float64() - m.runGC
 	var u host.Sample
 	m.process.Counters(&u)
+	memory := host.ReadMemory() // allocates: not while decoding
 	now := clock.Now()
 	m.update(func(l *profile.Snapshot) {
 		l.Phase = profile.Idle
+		l.Process.AvailableMemory = profile.Maybe[int64]{Value: memory.Available, OK: memory.Has.All(host.HasAvailable)}
 		l.Elapsed = now - m.runStart
 		l.CtxUsed = len(m.session.ids)
 		l.Process.GCPercent = profile.Maybe[float64]{}
@@ -333,7 +336,6 @@ func (m *meter) look() {
 	m.glanced = clock.Now()
 	var usage host.Sample
 	m.process.Sample(&usage)
-	memory := host.ReadMemory()
 	foreign, foreignOK := m.foreign()
 	m.readLanes(&m.lanes[1])
 	from, to := &m.lanes[0], &m.lanes[1]
@@ -345,7 +347,6 @@ func (m *meter) look() {
 	p := &l.Process
 	p.RSS = profile.Maybe[int64]{Value: usage.RSS, OK: usage.Has.All(host.HasRSS)}
 	p.RSSAnon = profile.Maybe[int64]{Value: usage.RSSAnon, OK: usage.Has.All(host.HasRSSSplit)}
-	p.AvailableMemory = profile.Maybe[int64]{Value: memory.Available, OK: memory.Has.All(host.HasAvailable)}
 	if foreignOK {
 		p.ForeignIO = profile.Some(foreign)
 	}

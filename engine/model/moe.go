@@ -74,10 +74,14 @@ type moe struct {
 	rowsA, rowsB       int
 	chunksA, chunksB   int32
 	batch              *expert.Batch
+	mine               []expertMatrices // by worker
 	work               []expertWork
 	left               atomic.Int32 // experts not yet finished
 	aborted            atomic.Bool
 }
+
+// expertMatrices is one expert's matrices with their data, a worker's scratch.
+type expertMatrices struct{ gate, up, down kernel.Matrix }
 
 // expertWork is the progress of one expert of the batch: first the gate and up
 // rows (stage A), then, when all of them are there, the down rows (stage B).
@@ -89,13 +93,13 @@ type expertWork struct {
 }
 
 // newMoE allocates scratch for batches of up to n tokens.
-func newMoE(r routing, embd, ff, n int) *moe {
+func newMoE(r routing, embd, ff, n, workers int) *moe {
 	pairs := n * r.used
 	m := &moe{route: r, embd: embd, ff: ff,
 		ids: make([]int32, pairs), weights: make([]float32, pairs), pairOf: make([]int32, pairs),
 		hidden: make([]float32, pairs*ff), out: make([]float32, pairs*embd),
 		hActs: kernel.NewActs(pairs, ff), tokens: make([]int32, pairs), pairs: make([]int32, pairs),
-		first: make([]int32, r.experts+1), work: make([]expertWork, r.experts)}
+		first: make([]int32, r.experts+1), work: make([]expertWork, r.experts), mine: make([]expertMatrices, workers)}
 	for i := range m.pairs {
 		m.pairs[i] = int32(i)
 	}
@@ -211,7 +215,7 @@ func (m *moe) group(ids []int32) {
 func (m *moe) Work(worker int) {
 	for m.left.Load() > 0 && !m.batch.Failed() && !m.aborted.Load() {
 		seq := m.batch.Seq()
-		switch m.takeAny() {
+		switch m.takeAny(worker) {
 		case tookNone:
 			// Only a wait with a read in flight is the drive's; otherwise a chunk
 			// in another worker's hands is what holds this one up.
@@ -243,7 +247,7 @@ const (
 )
 
 // takeAny computes one chunk of the first expert that has one.
-func (m *moe) takeAny() taken {
+func (m *moe) takeAny(worker int) taken {
 	result := tookLast
 	for i := range m.batch.Len() {
 		w := &m.work[i]
@@ -252,7 +256,7 @@ func (m *moe) takeAny() taken {
 				continue // all claimed
 			}
 			if c := w.nextB.Add(1) - 1; c < m.chunksB {
-				m.stageB(i, int(c))
+				m.stageB(worker, i, int(c))
 				return tookChunk
 			}
 			continue
@@ -262,7 +266,7 @@ func (m *moe) takeAny() taken {
 			continue
 		}
 		if c := w.nextA.Add(1) - 1; c < m.chunksA {
-			m.stageA(i, int(c))
+			m.stageA(worker, i, int(c))
 			return tookChunk
 		}
 	}
@@ -271,20 +275,22 @@ func (m *moe) takeAny() taken {
 
 // stageA computes a chunk of the gate and up rows; who completes the stage
 // prepares the result for the down rows.
-func (m *moe) stageA(i, chunk int) {
+func (m *moe) stageA(worker, i, chunk int) {
 	w := &m.work[i]
-	gate, up := m.gate, m.upW
+	mine := &m.mine[worker]
+	gate, up := &mine.gate, &mine.up
+	*gate, *up = m.gate, m.upW
 	gate.Data, up.Data = m.batch.Data(i, projGate), m.batch.Data(i, projUp)
 	r0 := chunk * m.rowsA
 	r1 := min(r0+m.rowsA, m.ff)
 	tokens := m.tokens[w.pair0:][:w.n]
 	dst := m.hidden[int(w.pair0)*m.ff:]
 	if m.fused {
-		kernel.GateUp(dst, m.ff, &gate, &up, kernel.SiLU, r0, r1, m.acts, m.gateForm, tokens)
+		kernel.GateUp(dst, m.ff, gate, up, kernel.SiLU, r0, r1, m.acts, m.gateForm, tokens)
 	} else {
 		ups := m.up[int(w.pair0)*m.ff:]
-		kernel.MatMul(dst, m.ff, &gate, r0, r1, m.acts, m.gateForm, tokens)
-		kernel.MatMul(ups, m.ff, &up, r0, r1, m.acts, m.upForm, tokens)
+		kernel.MatMul(dst, m.ff, gate, r0, r1, m.acts, m.gateForm, tokens)
+		kernel.MatMul(ups, m.ff, up, r0, r1, m.acts, m.upForm, tokens)
 		for j := range tokens {
 			h := dst[j*m.ff+r0 : j*m.ff+r1]
 			kernel.SiluMul(h, h, ups[j*m.ff+r0:j*m.ff+r1])
@@ -299,13 +305,14 @@ func (m *moe) stageA(i, chunk int) {
 }
 
 // stageB computes a chunk of the down rows.
-func (m *moe) stageB(i, chunk int) {
+func (m *moe) stageB(worker, i, chunk int) {
 	w := &m.work[i]
-	down := m.down
+	down := &m.mine[worker].down
+	*down = m.down
 	down.Data = m.batch.Data(i, projDown)
 	r0 := chunk * m.rowsB
 	r1 := min(r0+m.rowsB, m.embd)
-	kernel.MatMul(m.out[int(w.pair0)*m.embd:], m.embd, &down, r0, r1, m.hActs, m.downForm, m.pairs[w.pair0:][:w.n])
+	kernel.MatMul(m.out[int(w.pair0)*m.embd:], m.embd, down, r0, r1, m.hActs, m.downForm, m.pairs[w.pair0:][:w.n])
 	if w.doneB.Add(1) < m.chunksB {
 		return
 	}

@@ -136,7 +136,7 @@ func (m *qwen3moe) Prepare(c *Compute, n, ctx int) error {
 		att: make([]float32, n*m.heads*m.valDim), router: make([]float32, n*m.route.experts),
 		table: make([]float32, m.rope.TableLen(n)),
 		acts:  kernel.NewActs(n, e), aActs: kernel.NewActs(n, m.heads*m.valDim),
-		moe: newMoE(m.route, e, m.ff, n)}
+		moe: newMoE(m.route, e, m.ff, n, c.Pool.Workers())}
 	return nil
 }
 

@@ -23,7 +23,18 @@ func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{t: t, held: make([]b
 
 // Push adds a token and returns the text that is certain now; often that is
 // empty.
+//
+// Most tokens are whole characters, and then nothing is allocated: the text is a
+// part of the vocabulary's.
 func (d *Decoder) Push(id int32) string {
+	if len(d.held) == 0 && id >= 0 && int(id) < d.t.Len() {
+		if d.t.kinds[id].special() && !d.RenderSpecial {
+			return ""
+		}
+		if raw := d.t.raw(id); utf8.ValidString(raw) {
+			return raw
+		}
+	}
 	d.held = d.t.AppendBytes(d.held, id, d.RenderSpecial)
 	return d.take(false)
 }

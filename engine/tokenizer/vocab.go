@@ -32,7 +32,7 @@ type vocab struct {
 	texts []string // as the file has them; shared with the metadata
 	kinds []Kind
 	table table
-	blob  []byte   // the bytes that the tokens stand for, one after the other
+	blob  string   // the bytes that the tokens stand for, one after the other
 	ends  []uint32 // of each token's bytes in blob
 
 	bos, eos, eot, unknown int32
@@ -93,21 +93,22 @@ func (v *vocab) loadRaw(m model) {
 	for _, text := range v.texts {
 		size += len(text)
 	}
-	v.blob = make([]byte, 0, size)
+	blob := make([]byte, 0, size)
 	v.ends = make([]uint32, len(v.texts))
 	for i, text := range v.texts {
 		switch k := v.kinds[i]; {
 		case k.parsed():
-			v.blob = append(v.blob, text...)
+			blob = append(blob, text...)
 		case k == Normal || k == Byte:
-			v.blob = m.appendRaw(v.blob, text)
+			blob = m.appendRaw(blob, text)
 		}
-		v.ends[i] = uint32(len(v.blob))
+		v.ends[i] = uint32(len(blob))
 	}
+	v.blob = string(blob)
 }
 
 // raw returns the bytes that a token stands for. They must not be changed.
-func (v *vocab) raw(id int32) []byte {
+func (v *vocab) raw(id int32) string {
 	start := uint32(0)
 	if id > 0 {
 		start = v.ends[id-1]
@@ -118,7 +119,7 @@ func (v *vocab) raw(id int32) []byte {
 // memory returns the bytes of the vocabulary, the texts that it shares with the
 // metadata included.
 func (v *vocab) memory() int64 {
-	n := len(v.texts)*16 + len(v.kinds) + len(v.table.slots)*4 + cap(v.blob) + len(v.ends)*4
+	n := len(v.texts)*16 + len(v.kinds) + len(v.table.slots)*4 + len(v.blob) + len(v.ends)*4
 	for _, text := range v.texts {
 		n += len(text)
 	}
