@@ -19,7 +19,7 @@ const (
 	FormBF16             // rounded to bfloat16
 	FormQ8_0             // blocks of 32: int8 codes and a scale that fits f16
 	FormQ8_1             // as Q8_0, and scale * sum of codes, rounded to f16
-	FormQ8_K             // blocks of 256: int8 codes, a float32 scale, sums of 16 codes
+	FormQ8_K             // blocks of 256: int8 codes, a float32 scale, sums of groups
 
 	numForms
 )
@@ -54,6 +54,25 @@ func (f Form) block() int {
 	return 1
 }
 
+// block8 is a block of FormQ8_0 or FormQ8_1. All that belongs to a block stands
+// together, so that a kernel needs one pointer for each vector.
+type block8 struct {
+	q     [32]int8 // codes
+	scale float32
+	nsum  int32   // minus the sum of the codes
+	s     float32 // FormQ8_1: scale * sum of codes
+	_     float32
+}
+
+// blockK is a block of FormQ8_K.
+type blockK struct {
+	q     [256]int8 // codes
+	sum16 [16]int16 // sums of 16 codes
+	sum32 [8]int16  // sums of 32 codes
+	scale float32
+	_     [3]float32
+}
+
 // Acts holds a batch of activation vectors [tokens x cols], quantised or
 // rounded as the weights they will meet want them. One Acts serves many
 // products: Reset, Prepare each form that is needed, then MatMul any number of
@@ -62,34 +81,23 @@ func (f Form) block() int {
 type Acts struct {
 	maxTokens, maxCols int
 	n, cols            int
-	stride             int // elements from one token's codes or floats to the next's
 	bufs               [numForms]formBuf
 }
 
-// formBuf is a form's storage for the largest batch; unused fields are nil.
+// formBuf is a form's storage for the largest batch; one of the slices is used.
 type formBuf struct {
-	once  sync.Once
-	f     []float32 // float forms: the values
-	q     []int8    // codes
-	scale []float32 // one a block
-	sum   []int32   // Q8_0, Q8_1: sum of a block's codes
-	sum16 []int16   // Q8_K: sums of 16 codes
-	s     []float32 // Q8_1: scale * sum
+	once sync.Once
+	f    []float32
+	q8   []block8
+	k    []blockK
 }
 
 // vec is one token's activations in one form.
 type vec struct {
-	f     []float32
-	q     []int8
-	scale []float32
-	sum   []int32
-	sum16 []int16
-	s     []float32
+	f  []float32
+	q8 []block8
+	k  []blockK
 }
-
-// padding keeps tokens whose length is a power of two from falling into the
-// same cache sets.
-const padding = 64
 
 // NewActs returns room for batches of up to maxTokens vectors of up to maxCols
 // elements.
@@ -103,89 +111,63 @@ func (a *Acts) Reset(n, cols int) {
 	if n < 0 || n > a.maxTokens || cols < 0 || cols > a.maxCols {
 		panic(fmt.Sprintf("kernel: batch of %d vectors of %d, room for %d of %d", n, cols, a.maxTokens, a.maxCols))
 	}
-	a.n, a.cols, a.stride = n, cols, strideFor(cols)
+	a.n, a.cols = n, cols
 }
 
 // Len returns the number of vectors in the batch.
 func (a *Acts) Len() int { return a.n }
 
-// Bytes returns the memory of the forms that have been prepared so far.
-func (a *Acts) Bytes() int64 {
-	var n int64
-	for i := range a.bufs {
-		b := &a.bufs[i]
-		n += int64(4*(len(b.f)+len(b.scale)+len(b.sum)+len(b.s)) + len(b.q) + 2*len(b.sum16))
-	}
-	return n
-}
-
 // Cols returns the number of elements of each vector.
 func (a *Acts) Cols() int { return a.cols }
 
-func strideFor(cols int) int { return (cols+63)/64*64 + padding }
+// stride returns how many floats or blocks lie between the starts of two
+// vectors: one cache line more than they take, or tokens whose length is a
+// power of two would fall into the same cache sets.
+func (f Form) stride(cols int) int {
+	if f.block() == 1 {
+		return (cols+15)/16*16 + 16
+	}
+	return cols/f.block() + 1
+}
 
 // aligned returns n elements that start on a cache line.
 func aligned[T any](n int) []T {
 	var z T
 	size := int(unsafe.Sizeof(z))
-	buf := make([]T, n+64/size)
+	buf := make([]T, n+64)
 	skip := 0
-	if off := int(uintptr(unsafe.Pointer(&buf[0])) & 63); off != 0 {
-		skip = (64 - off) / size
+	for uintptr(unsafe.Pointer(&buf[skip]))%64 != 0 && skip*size < 64*size {
+		skip++
 	}
 	return buf[skip : skip+n : skip+n]
 }
 
-func (b *formBuf) alloc(form Form, tokens, stride int) {
-	n := tokens * stride
-	switch form {
-	case FormF32, FormF16, FormBF16:
-		b.f = aligned[float32](n)
-		return
-	}
-	b.q = aligned[int8](n)
+func (b *formBuf) alloc(form Form, tokens, cols int) {
+	n := tokens * form.stride(cols)
 	switch form {
 	case FormQ8_0, FormQ8_1:
-		b.scale, b.sum = aligned[float32](n/32), aligned[int32](n/32)
-		if form == FormQ8_1 {
-			b.s = aligned[float32](n / 32)
-		}
+		b.q8 = aligned[block8](n)
 	case FormQ8_K:
-		// A stride need not be whole superblocks; one more a token makes room.
-		b.scale, b.sum16 = aligned[float32](n/256+tokens), aligned[int16](n/16)
+		b.k = aligned[blockK](n)
+	default:
+		b.f = aligned[float32](n)
 	}
-}
-
-// scaleStride is the number of scales from one token to the next.
-func (a *Acts) scaleStride(form Form) int {
-	if form == FormQ8_K {
-		return a.stride/256 + 1
-	}
-	return a.stride / 32
 }
 
 // vec returns token t in the form, which must have been prepared.
 func (a *Acts) vec(form Form, t int) (v vec) {
 	b := &a.bufs[form]
-	if b.f == nil && b.q == nil {
+	n := a.cols / form.block()
+	o := t * form.stride(a.cols)
+	switch {
+	case b.f != nil:
+		v.f = b.f[o : o+n]
+	case b.q8 != nil:
+		v.q8 = b.q8[o : o+n]
+	case b.k != nil:
+		v.k = b.k[o : o+n]
+	default:
 		panic(fmt.Sprintf("kernel: activations in form %v were not prepared", form))
-	}
-	o := t * a.stride
-	switch form {
-	case FormF32, FormF16, FormBF16:
-		v.f = b.f[o : o+a.cols]
-		return v
-	}
-	v.q = b.q[o : o+a.cols]
-	so, n := t*a.scaleStride(form), a.cols/form.block()
-	v.scale = b.scale[so : so+n]
-	if form == FormQ8_K {
-		v.sum16 = b.sum16[o/16 : (o+a.cols)/16]
-		return v
-	}
-	v.sum = b.sum[so : so+n]
-	if form == FormQ8_1 {
-		v.s = b.s[so : so+n]
 	}
 	return v
 }
@@ -204,7 +186,7 @@ func (a *Acts) Prepare(form Form, x []float32, stride, t0, t1 int) {
 		panic(fmt.Sprintf("kernel: tokens %d to %d of a batch of %d", t0, t1, a.n))
 	}
 	b := &a.bufs[form]
-	b.once.Do(func() { b.alloc(form, a.maxTokens, strideFor(a.maxCols)) })
+	b.once.Do(func() { b.alloc(form, a.maxTokens, a.maxCols) })
 	for t := t0; t < t1; t++ {
 		src, v := x[t*stride:t*stride+a.cols], a.vec(form, t)
 		switch form {
@@ -220,12 +202,12 @@ func (a *Acts) Prepare(form Form, x []float32, stride, t0, t1 int) {
 				v.f[i] = quant.BF16ToF32(quant.F32ToBF16(f))
 			}
 		case FormQ8_0, FormQ8_1:
-			if !prepareQ8SIMD(&v, src) {
-				prepareQ8Generic(&v, src)
+			if !prepareQ8SIMD(v.q8, src) {
+				prepareQ8Generic(v.q8, src)
 			}
 		case FormQ8_K:
-			if !prepareQ8KSIMD(&v, src) {
-				prepareQ8KGeneric(&v, src)
+			if !prepareQ8KSIMD(v.k, src) {
+				prepareQ8KGeneric(v.k, src)
 			}
 		}
 	}
@@ -256,61 +238,57 @@ func codes(q []int8, x []float32, inv float32) {
 
 func finite(f float32) bool { return f-f == 0 }
 
-// prepareQ8Generic quantises blocks of 32. The scale is maxAbs/127, rounded to f16
-// after it has been used to choose the codes, as llama.cpp does.
-func prepareQ8Generic(v *vec, x []float32) {
-	for b := range v.scale {
-		src, q := x[32*b:32*b+32], v.q[32*b:32*b+32]
+// prepareQ8Generic quantises blocks of 32. The scale is maxAbs/127, rounded to
+// f16 after it has been used to choose the codes, as llama.cpp does.
+func prepareQ8Generic(v []block8, x []float32) {
+	for i := range v {
+		b, src := &v[i], x[32*i:32*i+32]
 		m := maxAbs(src)
 		d, sum := m/127, int32(0)
 		switch {
 		case !finite(m):
-			clear(q)
+			clear(b.q[:])
 			d = float32(math.NaN())
 		case m < tiny:
-			clear(q)
+			clear(b.q[:])
 			d = 0
 		default:
-			codes(q, src, 127/m)
-			for _, c := range q {
+			codes(b.q[:], src, 127/m)
+			for _, c := range b.q {
 				sum += int32(c)
 			}
 		}
-		v.scale[b] = quant.F16ToF32(quant.F32ToF16(d))
-		v.sum[b] = sum
-		if v.s != nil {
-			v.s[b] = quant.F16ToF32(quant.F32ToF16(d * float32(sum)))
-		}
+		b.scale = quant.F16ToF32(quant.F32ToF16(d))
+		b.nsum = -sum
+		b.s = quant.F16ToF32(quant.F32ToF16(d * float32(sum)))
 	}
 }
 
-// prepareQ8KGeneric quantises blocks of 256. llama.cpp maps the entry of largest
-// magnitude to -127 and so may store both codes and scale negated; products
-// with it are the same.
-func prepareQ8KGeneric(v *vec, x []float32) {
-	for b := range v.scale {
-		src, q := x[256*b:256*b+256], v.q[256*b:256*b+256]
-		sums := v.sum16[16*b : 16*b+16]
+// prepareQ8KGeneric quantises blocks of 256. llama.cpp maps the entry of
+// largest magnitude to -127 and so may store both codes and scale negated;
+// products with it are the same.
+func prepareQ8KGeneric(v []blockK, x []float32) {
+	for i := range v {
+		b, src := &v[i], x[256*i:256*i+256]
 		m := maxAbs(src)
 		switch {
 		case !finite(m):
-			clear(q)
-			clear(sums)
-			v.scale[b] = float32(math.NaN())
+			*b = blockK{scale: float32(math.NaN())}
 		case m < tiny:
-			clear(q)
-			clear(sums)
-			v.scale[b] = 0
+			*b = blockK{}
 		default:
 			inv := 127 / m
-			codes(q, src, inv)
-			v.scale[b] = 1 / inv
-			for g := range sums {
-				s := int16(0)
-				for _, c := range q[16*g : 16*g+16] {
-					s += int16(c)
+			codes(b.q[:], src, inv)
+			b.scale = 1 / inv
+			for g := range b.sum32 {
+				for h := 2 * g; h < 2*g+2; h++ {
+					s := int16(0)
+					for _, c := range b.q[16*h : 16*h+16] {
+						s += int16(c)
+					}
+					b.sum16[h] = s
 				}
-				sums[g] = s
+				b.sum32[g] = b.sum16[2*g] + b.sum16[2*g+1]
 			}
 		}
 	}

@@ -2,25 +2,23 @@
 
 package kernel
 
+import "unsafe"
+
 // prepareQ8SIMD does prepareQ8Generic's work and reports true, if it can.
-func prepareQ8SIMD(v *vec, x []float32) bool {
-	if active < isaAVX2 || len(v.scale) == 0 {
+func prepareQ8SIMD(v []block8, x []float32) bool {
+	if active < isaAVX2 || len(v) == 0 {
 		return false
 	}
-	var s *float32
-	if v.s != nil {
-		s = &v.s[0]
-	}
-	prepareQ8AVX2(&x[0], len(v.scale), &v.q[0], &v.scale[0], &v.sum[0], s)
+	prepareQ8AVX2((*byte)(unsafe.Pointer(&v[0])), &x[0], len(v))
 	return true
 }
 
 // prepareQ8KSIMD does prepareQ8KGeneric's work and reports true, if it can.
-func prepareQ8KSIMD(v *vec, x []float32) bool {
-	if active < isaAVX2 || len(v.scale) == 0 {
+func prepareQ8KSIMD(v []blockK, x []float32) bool {
+	if active < isaAVX2 || len(v) == 0 {
 		return false
 	}
-	prepareQ8KAVX2(&x[0], len(v.scale), &v.q[0], &v.scale[0], &v.sum16[0])
+	prepareQ8KAVX2((*byte)(unsafe.Pointer(&v[0])), &x[0], len(v))
 	return true
 }
 

@@ -9,6 +9,6 @@ var (
 	floatKernels [isaDotProd + 1][64]floatKernel
 )
 
-func prepareQ8SIMD(v *vec, x []float32) bool  { return false }
-func prepareQ8KSIMD(v *vec, x []float32) bool { return false }
-func roundF16SIMD(dst, x []float32) int       { return 0 }
+func prepareQ8SIMD(v []block8, x []float32) bool  { return false }
+func prepareQ8KSIMD(v []blockK, x []float32) bool { return false }
+func roundF16SIMD(dst, x []float32) int           { return 0 }

@@ -57,22 +57,20 @@ func dotBF16(w []byte, x *vec) float32 {
 	return fold(&part)
 }
 
-// block32 returns the codes of block b.
-func (x *vec) block32(b int) *[32]int8 { return (*[32]int8)(x.q[32*b:]) }
-
 // scaled is a block's contribution. The outer conversion keeps compilers from
 // fusing the product with the addition that follows.
 func scaled(sum int32, w, x float32) float32 { return float32(float32(sum) * float32(w*x)) }
 
 func dotQ8_0(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := (*[34]byte)(w[34*b:])
-		q, sum := x.block32(b), int32(0)
-		for i, c := range q {
+		sum := int32(0)
+		for i, c := range &xb.q {
 			sum += int32(int8(p[2+i])) * int32(c)
 		}
-		acc += scaled(sum, f16(p[:]), dx)
+		acc += scaled(sum, f16(p[:]), xb.scale)
 	}
 	return acc
 }
@@ -96,20 +94,22 @@ func dotTable(table *[16]int8, w *[16]byte, q *[32]int8) (sum int32) {
 
 func dotQ4_0(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := w[18*b:]
-		sum := dotNibbles((*[16]byte)(p[2:]), x.block32(b)) - 8*x.sum[b]
-		acc += scaled(sum, f16(p), dx)
+		sum := dotNibbles((*[16]byte)(p[2:]), &xb.q) + 8*xb.nsum
+		acc += scaled(sum, f16(p), xb.scale)
 	}
 	return acc
 }
 
 func dotQ4_1(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := w[20*b:]
-		sum := dotNibbles((*[16]byte)(p[4:]), x.block32(b))
-		acc += scaled(sum, f16(p), dx) + float32(f16(p[2:])*x.s[b])
+		sum := dotNibbles((*[16]byte)(p[4:]), &xb.q)
+		acc += scaled(sum, f16(p), xb.scale) + float32(f16(p[2:])*xb.s)
 	}
 	return acc
 }
@@ -124,38 +124,42 @@ func dotFives(high uint32, w *[16]byte, q *[32]int8) (sum int32) {
 
 func dotQ5_0(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := w[22*b:]
-		sum := dotFives(binary.LittleEndian.Uint32(p[2:]), (*[16]byte)(p[6:]), x.block32(b)) - 16*x.sum[b]
-		acc += scaled(sum, f16(p), dx)
+		sum := dotFives(binary.LittleEndian.Uint32(p[2:]), (*[16]byte)(p[6:]), &xb.q) + 16*xb.nsum
+		acc += scaled(sum, f16(p), xb.scale)
 	}
 	return acc
 }
 
 func dotQ5_1(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := w[24*b:]
-		sum := dotFives(binary.LittleEndian.Uint32(p[4:]), (*[16]byte)(p[8:]), x.block32(b))
-		acc += scaled(sum, f16(p), dx) + float32(f16(p[2:])*x.s[b])
+		sum := dotFives(binary.LittleEndian.Uint32(p[4:]), (*[16]byte)(p[8:]), &xb.q)
+		acc += scaled(sum, f16(p), xb.scale) + float32(f16(p[2:])*xb.s)
 	}
 	return acc
 }
 
 func dotIQ4NL(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := w[18*b:]
-		acc += scaled(dotTable(&quant.NL4, (*[16]byte)(p[2:]), x.block32(b)), f16(p), dx)
+		acc += scaled(dotTable(&quant.NL4, (*[16]byte)(p[2:]), &xb.q), f16(p), xb.scale)
 	}
 	return acc
 }
 
 func dotMXFP4(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := w[17*b:]
-		acc += scaled(dotTable(&quant.E2M1, (*[16]byte)(p[1:]), x.block32(b)), quant.E8M0Half(p[0]), dx)
+		acc += scaled(dotTable(&quant.E2M1, (*[16]byte)(p[1:]), &xb.q), quant.E8M0Half(p[0]), xb.scale)
 	}
 	return acc
 }
@@ -163,14 +167,15 @@ func dotMXFP4(w []byte, x *vec) float32 {
 // dotNVFP4 has a scale for every 16 entries, half a block of activations.
 func dotNVFP4(w []byte, x *vec) float32 {
 	var acc float32
-	for b, dx := range x.scale {
+	for b := range x.q8 {
+		xb := &x.q8[b]
 		p := w[b/2*36:]
 		for s := b % 2 * 2; s < b%2*2+2; s++ {
-			q, sum := x.q[32*b+s%2*16:], int32(0)
+			q, sum := xb.q[s%2*16:], int32(0)
 			for i, c := range p[4+8*s : 12+8*s] {
 				sum += int32(quant.E2M1[c&15])*int32(q[i]) + int32(quant.E2M1[c>>4])*int32(q[i+8])
 			}
-			acc += scaled(sum, quant.UE4M3(p[s])*0.5, dx)
+			acc += scaled(sum, quant.UE4M3(p[s])*0.5, xb.scale)
 		}
 	}
 	return acc

@@ -12,15 +12,15 @@ func dotDequantized(t quant.Type, w []byte, x *vec) float32 {
 	var acc float32
 	var v [256]float32
 	bytes := t.BlockBytes()
-	for b, dx := range x.scale {
+	for b := range x.k {
+		xb := &x.k[b]
 		dequantize(t, v[:], w[bytes*b:bytes*(b+1)])
-		q, _ := x.block256(b)
 		var sum float64
-		for i, c := range q {
+		for i, c := range &xb.q {
 			// 24 bits times 8 bits: the product is exact.
 			sum += float64(v[i]) * float64(c)
 		}
-		acc += float32(float32(sum) * dx)
+		acc += float32(float32(sum) * xb.scale)
 	}
 	return acc
 }

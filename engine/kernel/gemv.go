@@ -2,10 +2,9 @@ package kernel
 
 import "unsafe"
 
-// gemvKernel multiplies groups of gemvRows rows with one vector; each row has
-// the given number of blocks. sum points to what stands beside the codes: the
-// sums of codes (Q8_0: int32; Q8_K: int16) or s (Q8_1: float32).
-type gemvKernel func(dst *float32, w *byte, rowBytes, blocks, groups int, q *int8, scale *float32, sum *int32)
+// gemvKernel multiplies groups of gemvRows rows with one vector of the given
+// number of blocks (block8 or blockK).
+type gemvKernel func(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
 
 // floatKernel multiplies groups of floatRows rows of 16*steps floats with one
 // vector.
@@ -21,14 +20,12 @@ const (
 // this takes 100 us.
 const asmBytes = 256 << 10
 
-func (x *vec) beside() *int32 {
-	switch {
-	case x.s != nil:
-		return (*int32)(unsafe.Pointer(&x.s[0]))
-	case x.sum16 != nil:
-		return (*int32)(unsafe.Pointer(&x.sum16[0]))
+// blocks returns where a quantised vector starts, and its number of blocks.
+func (x *vec) blocks() (*byte, int) {
+	if x.k != nil {
+		return (*byte)(unsafe.Pointer(&x.k[0])), len(x.k)
 	}
-	return &x.sum[0]
+	return (*byte)(unsafe.Pointer(&x.q8[0])), len(x.q8)
 }
 
 // simd computes the call with the active instruction set's kernels. It reports
@@ -53,7 +50,8 @@ func (c *call) simd() bool {
 		return false
 	}
 	c.inGroups(gemvRows, func(dst *float32, w *byte, rb, groups int, x *vec) {
-		k(dst, w, rb, len(x.scale), groups, &x.q[0], &x.scale[0], x.beside())
+		p, n := x.blocks()
+		k(dst, w, rb, n, groups, p)
 	})
 	return true
 }

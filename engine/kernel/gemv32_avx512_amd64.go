@@ -7,34 +7,34 @@ package kernel
 // gemvQ8_0AVX512 multiplies rows of Q8_0 with a Q8_0 vector.
 //
 //go:noescape
-func gemvQ8_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ8_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvQ4_0AVX512 multiplies rows of Q4_0 with a Q8_0 vector.
 //
 //go:noescape
-func gemvQ4_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ4_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
-// gemvQ4_1AVX512 multiplies rows of Q4_1 with a Q8_1 vector, whose s stand in sum.
+// gemvQ4_1AVX512 multiplies rows of Q4_1 with a Q8_1 vector.
 //
 //go:noescape
-func gemvQ4_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ4_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvQ5_0AVX512 multiplies rows of Q5_0 with a Q8_0 vector.
 //
 //go:noescape
-func gemvQ5_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ5_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
-// gemvQ5_1AVX512 multiplies rows of Q5_1 with a Q8_1 vector, whose s stand in sum.
+// gemvQ5_1AVX512 multiplies rows of Q5_1 with a Q8_1 vector.
 //
 //go:noescape
-func gemvQ5_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ5_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ4NLAVX512 multiplies rows of IQ4_NL with a Q8_0 vector.
 //
 //go:noescape
-func gemvIQ4NLAVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvIQ4NLAVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvMXFP4AVX512 multiplies rows of MXFP4 with a Q8_0 vector.
 //
 //go:noescape
-func gemvMXFP4AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvMXFP4AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func gemvQ8_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ8_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, MMX+
-TEXT ·gemvQ8_0AVX512(SB), NOSPLIT, $0-64
+TEXT ·gemvQ8_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
@@ -16,49 +16,47 @@ TEXT ·gemvQ8_0AVX512(SB), NOSPLIT, $0-64
 	VMOVDQU c1<>+0(SB), Y1
 
 group1:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block2:
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	PREFETCHT1   128(R13)
-	PREFETCHT1   192(R13)
-	PREFETCHT1   256(R13)
-	ADDQ         $+272, R13
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	PREFETCHT1   128(R11)
+	PREFETCHT1   192(R11)
+	PREFETCHT1   256(R11)
+	ADDQ         $+272, R11
 	VMOVDQU      (DI), Y2
-	VPXOR        2(R11), Y1, Y3
+	VPXOR        2(R9), Y1, Y3
 	VPXOR        Y4, Y4, Y4
 	VPDPBUSD     Y2, Y3, Y4
-	VPXOR        2(R11)(DX*1), Y1, Y3
+	VPXOR        2(R9)(DX*1), Y1, Y3
 	VPXOR        Y5, Y5, Y5
 	VPDPBUSD     Y2, Y3, Y5
 	VPHADDD      Y5, Y4, Y3
-	VPXOR        2(R11)(DX*2), Y1, Y4
+	VPXOR        2(R9)(DX*2), Y1, Y4
 	VPXOR        Y5, Y5, Y5
 	VPDPBUSD     Y2, Y4, Y5
-	VPXOR        2(R11)(SI*1), Y1, Y4
+	VPXOR        2(R9)(SI*1), Y1, Y4
 	VPXOR        Y6, Y6, Y6
 	VPDPBUSD     Y2, Y4, Y6
 	VPHADDD      Y6, Y5, Y4
 	VPHADDD      Y4, Y3, Y3
-	VPXOR        2(R12), Y1, Y4
+	VPXOR        2(R10), Y1, Y4
 	VPXOR        Y5, Y5, Y5
 	VPDPBUSD     Y2, Y4, Y5
-	VPXOR        2(R12)(DX*1), Y1, Y4
+	VPXOR        2(R10)(DX*1), Y1, Y4
 	VPXOR        Y6, Y6, Y6
 	VPDPBUSD     Y2, Y4, Y6
 	VPHADDD      Y6, Y5, Y4
-	VPXOR        2(R12)(DX*2), Y1, Y5
+	VPXOR        2(R10)(DX*2), Y1, Y5
 	VPXOR        Y6, Y6, Y6
 	VPDPBUSD     Y2, Y5, Y6
-	VPXOR        2(R12)(SI*1), Y1, Y5
+	VPXOR        2(R10)(SI*1), Y1, Y5
 	VPXOR        Y7, Y7, Y7
 	VPDPBUSD     Y2, Y5, Y7
 	VPHADDD      Y7, Y6, Y2
@@ -66,37 +64,35 @@ block2:
 	VPERM2I128   $0x20, Y2, Y3, Y4
 	VPERM2I128   $0x31, Y2, Y3, Y2
 	VPADDD       Y2, Y4, Y4
-	VPBROADCASTD (R9), Y2
+	VPBROADCASTD 36(DI), Y2
 	VPSLLD       $0x07, Y2, Y2
-	VPSUBD       Y2, Y4, Y4
-	MOVWLZX      (R11)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R11)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         (R11)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R11), R14
-	VMOVQ        R14, X2
-	MOVWLZX      (R12)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R12)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         (R12)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R12), R14
-	VPINSRQ      $0x01, R14, X2, X2
+	VPADDD       Y2, Y4, Y4
+	MOVWLZX      (R9)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R9)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         (R9)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R9), R12
+	VMOVQ        R12, X2
+	MOVWLZX      (R10)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R10)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         (R10)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R10), R12
+	VPINSRQ      $0x01, R12, X2, X2
 	VCVTPH2PS    X2, Y2
 	VCVTDQ2PS    Y4, Y4
-	VBROADCASTSS (R8), Y3
+	VBROADCASTSS 32(DI), Y3
 	VMULPS       Y3, Y2, Y2
 	VMULPS       Y2, Y4, Y4
 	VADDPS       Y4, Y0, Y0
-	ADDQ         $+34, R11
-	ADDQ         $+34, R12
-	ADDQ         $+32, DI
-	ADDQ         $+4, R8
-	ADDQ         $+4, R9
-	DECQ         R10
+	ADDQ         $+34, R9
+	ADDQ         $+34, R10
+	ADDQ         $+48, DI
+	DECQ         R8
 	JNZ          block2
 	VMOVUPS      Y0, (AX)
 	ADDQ         $+32, AX
@@ -118,9 +114,9 @@ DATA c1<>+16(SB)/8, $0x8080808080808080
 DATA c1<>+24(SB)/8, $0x8080808080808080
 GLOBL c1<>(SB), RODATA|NOPTR, $32
 
-// func gemvQ4_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ4_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, MMX+
-TEXT ·gemvQ4_0AVX512(SB), NOSPLIT, $0-64
+TEXT ·gemvQ4_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
@@ -130,32 +126,30 @@ TEXT ·gemvQ4_0AVX512(SB), NOSPLIT, $0-64
 	VMOVDQU c0<>+0(SB), Y2
 
 group3:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block4:
-	PREFETCHT1     (R13)
-	PREFETCHT1     64(R13)
-	PREFETCHT1     128(R13)
-	ADDQ           $+144, R13
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        2(R11), X5
-	VINSERTI128    $0x01, 2(R12), Y5, Y5
+	VMOVDQU        2(R9), X5
+	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
-	VMOVDQU        2(R11)(DX*1), X8
-	VINSERTI128    $0x01, 2(R12)(DX*1), Y8, Y8
+	VMOVDQU        2(R9)(DX*1), X8
+	VINSERTI128    $0x01, 2(R10)(DX*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y6
 	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y6, Y6
@@ -164,16 +158,16 @@ block4:
 	VPDPBUSD       Y4, Y6, Y11
 	VPACKSSDW      Y11, Y7, Y6
 	VPMADDWD       Y2, Y6, Y6
-	VMOVDQU        2(R11)(DX*2), X9
-	VINSERTI128    $0x01, 2(R12)(DX*2), Y9, Y9
+	VMOVDQU        2(R9)(DX*2), X9
+	VINSERTI128    $0x01, 2(R10)(DX*2), Y9, Y9
 	VPSRLW         $0x04, Y9, Y7
 	VPAND          Y1, Y9, Y9
 	VPAND          Y1, Y7, Y7
 	VPXOR          Y11, Y11, Y11
 	VPDPBUSD       Y3, Y9, Y11
 	VPDPBUSD       Y4, Y7, Y11
-	VMOVDQU        2(R11)(SI*1), X10
-	VINSERTI128    $0x01, 2(R12)(SI*1), Y10, Y10
+	VMOVDQU        2(R9)(SI*1), X10
+	VINSERTI128    $0x01, 2(R10)(SI*1), Y10, Y10
 	VPSRLW         $0x04, Y10, Y7
 	VPAND          Y1, Y10, Y10
 	VPAND          Y1, Y7, Y7
@@ -184,37 +178,35 @@ block4:
 	VPMADDWD       Y2, Y3, Y3
 	VPACKSSDW      Y3, Y6, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VPBROADCASTD   (R9), Y4
+	VPBROADCASTD   36(DI), Y4
 	VPSLLD         $0x03, Y4, Y4
-	VPSUBD         Y4, Y3, Y3
-	MOVWLZX        (R11)(SI*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11)(DX*2), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11)(DX*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11), R14
-	VMOVQ          R14, X4
-	MOVWLZX        (R12)(SI*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12)(DX*2), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12)(DX*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12), R14
-	VPINSRQ        $0x01, R14, X4, X4
+	VPADDD         Y4, Y3, Y3
+	MOVWLZX        (R9)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9), R12
+	VMOVQ          R12, X4
+	MOVWLZX        (R10)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10), R12
+	VPINSRQ        $0x01, R12, X4, X4
 	VCVTPH2PS      X4, Y4
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   (R8), Y6
+	VBROADCASTSS   32(DI), Y6
 	VMULPS         Y6, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
-	ADDQ           $+18, R11
-	ADDQ           $+18, R12
-	ADDQ           $+32, DI
-	ADDQ           $+4, R8
-	ADDQ           $+4, R9
-	DECQ           R10
+	ADDQ           $+18, R9
+	ADDQ           $+18, R10
+	ADDQ           $+48, DI
+	DECQ           R8
 	JNZ            block4
 	VMOVUPS        Y0, (AX)
 	ADDQ           $+32, AX
@@ -230,9 +222,9 @@ DATA c2<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA c2<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL c2<>(SB), RODATA|NOPTR, $32
 
-// func gemvQ4_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ4_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, MMX+
-TEXT ·gemvQ4_1AVX512(SB), NOSPLIT, $0-64
+TEXT ·gemvQ4_1AVX512(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
@@ -242,32 +234,30 @@ TEXT ·gemvQ4_1AVX512(SB), NOSPLIT, $0-64
 	VMOVDQU c0<>+0(SB), Y2
 
 group5:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block6:
-	PREFETCHT1     (R13)
-	PREFETCHT1     64(R13)
-	PREFETCHT1     128(R13)
-	ADDQ           $+160, R13
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	ADDQ           $+160, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        4(R11), X5
-	VINSERTI128    $0x01, 4(R12), Y5, Y5
+	VMOVDQU        4(R9), X5
+	VINSERTI128    $0x01, 4(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
-	VMOVDQU        4(R11)(DX*1), X8
-	VINSERTI128    $0x01, 4(R12)(DX*1), Y8, Y8
+	VMOVDQU        4(R9)(DX*1), X8
+	VINSERTI128    $0x01, 4(R10)(DX*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y6
 	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y6, Y6
@@ -276,16 +266,16 @@ block6:
 	VPDPBUSD       Y4, Y6, Y11
 	VPACKSSDW      Y11, Y7, Y6
 	VPMADDWD       Y2, Y6, Y6
-	VMOVDQU        4(R11)(DX*2), X9
-	VINSERTI128    $0x01, 4(R12)(DX*2), Y9, Y9
+	VMOVDQU        4(R9)(DX*2), X9
+	VINSERTI128    $0x01, 4(R10)(DX*2), Y9, Y9
 	VPSRLW         $0x04, Y9, Y7
 	VPAND          Y1, Y9, Y9
 	VPAND          Y1, Y7, Y7
 	VPXOR          Y11, Y11, Y11
 	VPDPBUSD       Y3, Y9, Y11
 	VPDPBUSD       Y4, Y7, Y11
-	VMOVDQU        4(R11)(SI*1), X10
-	VINSERTI128    $0x01, 4(R12)(SI*1), Y10, Y10
+	VMOVDQU        4(R9)(SI*1), X10
+	VINSERTI128    $0x01, 4(R10)(SI*1), Y10, Y10
 	VPSRLW         $0x04, Y10, Y7
 	VPAND          Y1, Y10, Y10
 	VPAND          Y1, Y7, Y7
@@ -296,34 +286,32 @@ block6:
 	VPMADDWD       Y2, Y3, Y3
 	VPACKSSDW      Y3, Y6, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VMOVD          (R11), X5
-	VPINSRD        $0x01, (R11)(DX*1), X5, X5
-	VPINSRD        $0x02, (R11)(DX*2), X5, X5
-	VPINSRD        $0x03, (R11)(SI*1), X5, X5
+	VMOVD          (R9), X5
+	VPINSRD        $0x01, (R9)(DX*1), X5, X5
+	VPINSRD        $0x02, (R9)(DX*2), X5, X5
+	VPINSRD        $0x03, (R9)(SI*1), X5, X5
 	VPSHUFB        c3<>+0(SB), X5, X5
-	VMOVD          (R12), X6
-	VPINSRD        $0x01, (R12)(DX*1), X6, X6
-	VPINSRD        $0x02, (R12)(DX*2), X6, X6
-	VPINSRD        $0x03, (R12)(SI*1), X6, X6
+	VMOVD          (R10), X6
+	VPINSRD        $0x01, (R10)(DX*1), X6, X6
+	VPINSRD        $0x02, (R10)(DX*2), X6, X6
+	VPINSRD        $0x03, (R10)(SI*1), X6, X6
 	VPSHUFB        c3<>+0(SB), X6, X6
 	VPUNPCKLQDQ    X6, X5, X4
 	VPUNPCKHQDQ    X6, X5, X5
 	VCVTPH2PS      X4, Y4
 	VCVTPH2PS      X5, Y6
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   (R8), Y7
-	VBROADCASTSS   (R9), Y11
+	VBROADCASTSS   32(DI), Y7
+	VBROADCASTSS   40(DI), Y11
 	VMULPS         Y7, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VMULPS         Y11, Y6, Y6
 	VADDPS         Y6, Y3, Y3
 	VADDPS         Y3, Y0, Y0
-	ADDQ           $+20, R11
-	ADDQ           $+20, R12
-	ADDQ           $+32, DI
-	ADDQ           $+4, R8
-	ADDQ           $+4, R9
-	DECQ           R10
+	ADDQ           $+20, R9
+	ADDQ           $+20, R10
+	ADDQ           $+48, DI
+	DECQ           R8
 	JNZ            block6
 	VMOVUPS        Y0, (AX)
 	ADDQ           $+32, AX
@@ -339,9 +327,9 @@ DATA c3<>+16(SB)/8, $0x0d0c090805040100
 DATA c3<>+24(SB)/8, $0x0f0e0b0a07060302
 GLOBL c3<>(SB), RODATA|NOPTR, $32
 
-// func gemvQ5_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ5_0AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, MMX+
-TEXT ·gemvQ5_0AVX512(SB), NOSPLIT, $0-64
+TEXT ·gemvQ5_0AVX512(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
@@ -353,29 +341,27 @@ TEXT ·gemvQ5_0AVX512(SB), NOSPLIT, $0-64
 	VMOVDQU c5<>+0(SB), Y4
 
 group7:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block8:
-	PREFETCHT1     (R13)
-	PREFETCHT1     64(R13)
-	PREFETCHT1     128(R13)
-	ADDQ           $+176, R13
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	ADDQ           $+176, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
-	VMOVDQU        6(R11), X7
-	VINSERTI128    $0x01, 6(R12), Y7, Y7
+	VMOVDQU        6(R9), X7
+	VINSERTI128    $0x01, 6(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
-	VPBROADCASTD   2(R11), Y9
-	VPBROADCASTD   2(R12), Y10
+	VPBROADCASTD   2(R9), Y9
+	VPBROADCASTD   2(R10), Y10
 	VPBLENDD       $0xf0, Y10, Y9, Y9
 	VPSHUFB        c6<>+0(SB), Y9, Y10
 	VPAND          Y3, Y10, Y10
@@ -390,13 +376,13 @@ block8:
 	VPXOR          Y9, Y9, Y9
 	VPDPBUSD       Y5, Y7, Y9
 	VPDPBUSD       Y6, Y8, Y9
-	VMOVDQU        6(R11)(DX*1), X11
-	VINSERTI128    $0x01, 6(R12)(DX*1), Y11, Y11
+	VMOVDQU        6(R9)(DX*1), X11
+	VINSERTI128    $0x01, 6(R10)(DX*1), Y11, Y11
 	VPSRLW         $0x04, Y11, Y8
 	VPAND          Y1, Y11, Y11
 	VPAND          Y1, Y8, Y8
-	VPBROADCASTD   2(R11)(DX*1), Y10
-	VPBROADCASTD   2(R12)(DX*1), Y14
+	VPBROADCASTD   2(R9)(DX*1), Y10
+	VPBROADCASTD   2(R10)(DX*1), Y14
 	VPBLENDD       $0xf0, Y14, Y10, Y10
 	VPSHUFB        c6<>+0(SB), Y10, Y14
 	VPAND          Y3, Y14, Y14
@@ -413,13 +399,13 @@ block8:
 	VPDPBUSD       Y6, Y8, Y10
 	VPACKSSDW      Y10, Y9, Y8
 	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        6(R11)(DX*2), X12
-	VINSERTI128    $0x01, 6(R12)(DX*2), Y12, Y12
+	VMOVDQU        6(R9)(DX*2), X12
+	VINSERTI128    $0x01, 6(R10)(DX*2), Y12, Y12
 	VPSRLW         $0x04, Y12, Y9
 	VPAND          Y1, Y12, Y12
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   2(R11)(DX*2), Y10
-	VPBROADCASTD   2(R12)(DX*2), Y14
+	VPBROADCASTD   2(R9)(DX*2), Y10
+	VPBROADCASTD   2(R10)(DX*2), Y14
 	VPBLENDD       $0xf0, Y14, Y10, Y10
 	VPSHUFB        c6<>+0(SB), Y10, Y14
 	VPAND          Y3, Y14, Y14
@@ -434,13 +420,13 @@ block8:
 	VPXOR          Y10, Y10, Y10
 	VPDPBUSD       Y5, Y12, Y10
 	VPDPBUSD       Y6, Y9, Y10
-	VMOVDQU        6(R11)(SI*1), X13
-	VINSERTI128    $0x01, 6(R12)(SI*1), Y13, Y13
+	VMOVDQU        6(R9)(SI*1), X13
+	VINSERTI128    $0x01, 6(R10)(SI*1), Y13, Y13
 	VPSRLW         $0x04, Y13, Y9
 	VPAND          Y1, Y13, Y13
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   2(R11)(SI*1), Y14
-	VPBROADCASTD   2(R12)(SI*1), Y15
+	VPBROADCASTD   2(R9)(SI*1), Y14
+	VPBROADCASTD   2(R10)(SI*1), Y15
 	VPBLENDD       $0xf0, Y15, Y14, Y14
 	VPSHUFB        c6<>+0(SB), Y14, Y15
 	VPAND          Y3, Y15, Y15
@@ -458,37 +444,35 @@ block8:
 	VPACKSSDW      Y14, Y10, Y5
 	VPMADDWD       Y2, Y5, Y5
 	VPHADDD        Y5, Y8, Y5
-	VPBROADCASTD   (R9), Y6
+	VPBROADCASTD   36(DI), Y6
 	VPSLLD         $0x04, Y6, Y6
-	VPSUBD         Y6, Y5, Y5
-	MOVWLZX        (R11)(SI*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11)(DX*2), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11)(DX*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11), R14
-	VMOVQ          R14, X6
-	MOVWLZX        (R12)(SI*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12)(DX*2), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12)(DX*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12), R14
-	VPINSRQ        $0x01, R14, X6, X6
+	VPADDD         Y6, Y5, Y5
+	MOVWLZX        (R9)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9), R12
+	VMOVQ          R12, X6
+	MOVWLZX        (R10)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10), R12
+	VPINSRQ        $0x01, R12, X6, X6
 	VCVTPH2PS      X6, Y6
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   (R8), Y8
+	VBROADCASTSS   32(DI), Y8
 	VMULPS         Y8, Y6, Y6
 	VMULPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
-	ADDQ           $+22, R11
-	ADDQ           $+22, R12
-	ADDQ           $+32, DI
-	ADDQ           $+4, R8
-	ADDQ           $+4, R9
-	DECQ           R10
+	ADDQ           $+22, R9
+	ADDQ           $+22, R10
+	ADDQ           $+48, DI
+	DECQ           R8
 	JNZ            block8
 	VMOVUPS        Y0, (AX)
 	ADDQ           $+32, AX
@@ -522,9 +506,9 @@ DATA c7<>+16(SB)/8, $0x0202020202020202
 DATA c7<>+24(SB)/8, $0x0303030303030303
 GLOBL c7<>(SB), RODATA|NOPTR, $32
 
-// func gemvQ5_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ5_1AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, MMX+
-TEXT ·gemvQ5_1AVX512(SB), NOSPLIT, $0-64
+TEXT ·gemvQ5_1AVX512(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
@@ -536,29 +520,27 @@ TEXT ·gemvQ5_1AVX512(SB), NOSPLIT, $0-64
 	VMOVDQU c5<>+0(SB), Y4
 
 group9:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block10:
-	PREFETCHT1     (R13)
-	PREFETCHT1     64(R13)
-	PREFETCHT1     128(R13)
-	ADDQ           $+192, R13
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	ADDQ           $+192, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
-	VMOVDQU        8(R11), X7
-	VINSERTI128    $0x01, 8(R12), Y7, Y7
+	VMOVDQU        8(R9), X7
+	VINSERTI128    $0x01, 8(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
-	VPBROADCASTD   4(R11), Y9
-	VPBROADCASTD   4(R12), Y10
+	VPBROADCASTD   4(R9), Y9
+	VPBROADCASTD   4(R10), Y10
 	VPBLENDD       $0xf0, Y10, Y9, Y9
 	VPSHUFB        c6<>+0(SB), Y9, Y10
 	VPAND          Y3, Y10, Y10
@@ -573,13 +555,13 @@ block10:
 	VPXOR          Y9, Y9, Y9
 	VPDPBUSD       Y5, Y7, Y9
 	VPDPBUSD       Y6, Y8, Y9
-	VMOVDQU        8(R11)(DX*1), X11
-	VINSERTI128    $0x01, 8(R12)(DX*1), Y11, Y11
+	VMOVDQU        8(R9)(DX*1), X11
+	VINSERTI128    $0x01, 8(R10)(DX*1), Y11, Y11
 	VPSRLW         $0x04, Y11, Y8
 	VPAND          Y1, Y11, Y11
 	VPAND          Y1, Y8, Y8
-	VPBROADCASTD   4(R11)(DX*1), Y10
-	VPBROADCASTD   4(R12)(DX*1), Y14
+	VPBROADCASTD   4(R9)(DX*1), Y10
+	VPBROADCASTD   4(R10)(DX*1), Y14
 	VPBLENDD       $0xf0, Y14, Y10, Y10
 	VPSHUFB        c6<>+0(SB), Y10, Y14
 	VPAND          Y3, Y14, Y14
@@ -596,13 +578,13 @@ block10:
 	VPDPBUSD       Y6, Y8, Y10
 	VPACKSSDW      Y10, Y9, Y8
 	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        8(R11)(DX*2), X12
-	VINSERTI128    $0x01, 8(R12)(DX*2), Y12, Y12
+	VMOVDQU        8(R9)(DX*2), X12
+	VINSERTI128    $0x01, 8(R10)(DX*2), Y12, Y12
 	VPSRLW         $0x04, Y12, Y9
 	VPAND          Y1, Y12, Y12
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   4(R11)(DX*2), Y10
-	VPBROADCASTD   4(R12)(DX*2), Y14
+	VPBROADCASTD   4(R9)(DX*2), Y10
+	VPBROADCASTD   4(R10)(DX*2), Y14
 	VPBLENDD       $0xf0, Y14, Y10, Y10
 	VPSHUFB        c6<>+0(SB), Y10, Y14
 	VPAND          Y3, Y14, Y14
@@ -617,13 +599,13 @@ block10:
 	VPXOR          Y10, Y10, Y10
 	VPDPBUSD       Y5, Y12, Y10
 	VPDPBUSD       Y6, Y9, Y10
-	VMOVDQU        8(R11)(SI*1), X13
-	VINSERTI128    $0x01, 8(R12)(SI*1), Y13, Y13
+	VMOVDQU        8(R9)(SI*1), X13
+	VINSERTI128    $0x01, 8(R10)(SI*1), Y13, Y13
 	VPSRLW         $0x04, Y13, Y9
 	VPAND          Y1, Y13, Y13
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   4(R11)(SI*1), Y14
-	VPBROADCASTD   4(R12)(SI*1), Y15
+	VPBROADCASTD   4(R9)(SI*1), Y14
+	VPBROADCASTD   4(R10)(SI*1), Y15
 	VPBLENDD       $0xf0, Y15, Y14, Y14
 	VPSHUFB        c6<>+0(SB), Y14, Y15
 	VPAND          Y3, Y15, Y15
@@ -641,34 +623,32 @@ block10:
 	VPACKSSDW      Y14, Y10, Y5
 	VPMADDWD       Y2, Y5, Y5
 	VPHADDD        Y5, Y8, Y5
-	VMOVD          (R11), X7
-	VPINSRD        $0x01, (R11)(DX*1), X7, X7
-	VPINSRD        $0x02, (R11)(DX*2), X7, X7
-	VPINSRD        $0x03, (R11)(SI*1), X7, X7
+	VMOVD          (R9), X7
+	VPINSRD        $0x01, (R9)(DX*1), X7, X7
+	VPINSRD        $0x02, (R9)(DX*2), X7, X7
+	VPINSRD        $0x03, (R9)(SI*1), X7, X7
 	VPSHUFB        c3<>+0(SB), X7, X7
-	VMOVD          (R12), X8
-	VPINSRD        $0x01, (R12)(DX*1), X8, X8
-	VPINSRD        $0x02, (R12)(DX*2), X8, X8
-	VPINSRD        $0x03, (R12)(SI*1), X8, X8
+	VMOVD          (R10), X8
+	VPINSRD        $0x01, (R10)(DX*1), X8, X8
+	VPINSRD        $0x02, (R10)(DX*2), X8, X8
+	VPINSRD        $0x03, (R10)(SI*1), X8, X8
 	VPSHUFB        c3<>+0(SB), X8, X8
 	VPUNPCKLQDQ    X8, X7, X6
 	VPUNPCKHQDQ    X8, X7, X7
 	VCVTPH2PS      X6, Y6
 	VCVTPH2PS      X7, Y8
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   (R8), Y9
-	VBROADCASTSS   (R9), Y10
+	VBROADCASTSS   32(DI), Y9
+	VBROADCASTSS   40(DI), Y10
 	VMULPS         Y9, Y6, Y6
 	VMULPS         Y6, Y5, Y5
 	VMULPS         Y10, Y8, Y8
 	VADDPS         Y8, Y5, Y5
 	VADDPS         Y5, Y0, Y0
-	ADDQ           $+24, R11
-	ADDQ           $+24, R12
-	ADDQ           $+32, DI
-	ADDQ           $+4, R8
-	ADDQ           $+4, R9
-	DECQ           R10
+	ADDQ           $+24, R9
+	ADDQ           $+24, R10
+	ADDQ           $+48, DI
+	DECQ           R8
 	JNZ            block10
 	VMOVUPS        Y0, (AX)
 	ADDQ           $+32, AX
@@ -678,9 +658,9 @@ block10:
 	VZEROUPPER
 	RET
 
-// func gemvIQ4NLAVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvIQ4NLAVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, F16C, MMX+
-TEXT ·gemvIQ4NLAVX512(SB), NOSPLIT, $0-64
+TEXT ·gemvIQ4NLAVX512(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
@@ -691,24 +671,22 @@ TEXT ·gemvIQ4NLAVX512(SB), NOSPLIT, $0-64
 	VMOVDQU c8<>+0(SB), Y2
 
 group11:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block12:
-	PREFETCHT1     (R13)
-	PREFETCHT1     64(R13)
-	PREFETCHT1     128(R13)
-	ADDQ           $+144, R13
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        2(R11), X5
-	VINSERTI128    $0x01, 2(R12), Y5, Y5
+	VMOVDQU        2(R9), X5
+	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
@@ -717,8 +695,8 @@ block12:
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
-	VMOVDQU        2(R11)(DX*1), X8
-	VINSERTI128    $0x01, 2(R12)(DX*1), Y8, Y8
+	VMOVDQU        2(R9)(DX*1), X8
+	VINSERTI128    $0x01, 2(R10)(DX*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y6
 	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y6, Y6
@@ -728,8 +706,8 @@ block12:
 	VPDPBUSD       Y3, Y8, Y11
 	VPDPBUSD       Y4, Y6, Y11
 	VPHADDD        Y11, Y7, Y6
-	VMOVDQU        2(R11)(DX*2), X9
-	VINSERTI128    $0x01, 2(R12)(DX*2), Y9, Y9
+	VMOVDQU        2(R9)(DX*2), X9
+	VINSERTI128    $0x01, 2(R10)(DX*2), Y9, Y9
 	VPSRLW         $0x04, Y9, Y7
 	VPAND          Y1, Y9, Y9
 	VPAND          Y1, Y7, Y7
@@ -738,8 +716,8 @@ block12:
 	VPXOR          Y11, Y11, Y11
 	VPDPBUSD       Y3, Y9, Y11
 	VPDPBUSD       Y4, Y7, Y11
-	VMOVDQU        2(R11)(SI*1), X10
-	VINSERTI128    $0x01, 2(R12)(SI*1), Y10, Y10
+	VMOVDQU        2(R9)(SI*1), X10
+	VINSERTI128    $0x01, 2(R10)(SI*1), Y10, Y10
 	VPSRLW         $0x04, Y10, Y7
 	VPAND          Y1, Y10, Y10
 	VPAND          Y1, Y7, Y7
@@ -750,37 +728,35 @@ block12:
 	VPDPBUSD       Y4, Y7, Y12
 	VPHADDD        Y12, Y11, Y3
 	VPHADDD        Y3, Y6, Y3
-	VPBROADCASTD   (R9), Y4
+	VPBROADCASTD   36(DI), Y4
 	VPSLLD         $0x07, Y4, Y4
-	VPSUBD         Y4, Y3, Y3
-	MOVWLZX        (R11)(SI*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11)(DX*2), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11)(DX*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R11), R14
-	VMOVQ          R14, X4
-	MOVWLZX        (R12)(SI*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12)(DX*2), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12)(DX*1), R14
-	SHLQ           $0x10, R14
-	MOVW           (R12), R14
-	VPINSRQ        $0x01, R14, X4, X4
+	VPADDD         Y4, Y3, Y3
+	MOVWLZX        (R9)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R9), R12
+	VMOVQ          R12, X4
+	MOVWLZX        (R10)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           (R10), R12
+	VPINSRQ        $0x01, R12, X4, X4
 	VCVTPH2PS      X4, Y4
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   (R8), Y6
+	VBROADCASTSS   32(DI), Y6
 	VMULPS         Y6, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
-	ADDQ           $+18, R11
-	ADDQ           $+18, R12
-	ADDQ           $+32, DI
-	ADDQ           $+4, R8
-	ADDQ           $+4, R9
-	DECQ           R10
+	ADDQ           $+18, R9
+	ADDQ           $+18, R10
+	ADDQ           $+48, DI
+	DECQ           R8
 	JNZ            block12
 	VMOVUPS        Y0, (AX)
 	ADDQ           $+32, AX
@@ -796,9 +772,9 @@ DATA c8<>+16(SB)/8, $0x766a5d4f3f2d1801
 DATA c8<>+24(SB)/8, $0xf1d9c5b5a6998d81
 GLOBL c8<>(SB), RODATA|NOPTR, $32
 
-// func gemvMXFP4AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvMXFP4AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, AVX512VL, AVX512VNNI, MMX+
-TEXT ·gemvMXFP4AVX512(SB), NOSPLIT, $0-64
+TEXT ·gemvMXFP4AVX512(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
@@ -809,24 +785,22 @@ TEXT ·gemvMXFP4AVX512(SB), NOSPLIT, $0-64
 	VMOVDQU c9<>+0(SB), Y3
 
 group13:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block14:
-	PREFETCHT1     (R13)
-	PREFETCHT1     64(R13)
-	PREFETCHT1     128(R13)
-	ADDQ           $+136, R13
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	ADDQ           $+136, R11
 	VBROADCASTI128 (DI), Y4
 	VBROADCASTI128 16(DI), Y5
-	VMOVDQU        1(R11), X6
-	VINSERTI128    $0x01, 1(R12), Y6, Y6
+	VMOVDQU        1(R9), X6
+	VINSERTI128    $0x01, 1(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
@@ -835,8 +809,8 @@ block14:
 	VPXOR          Y8, Y8, Y8
 	VPDPBUSD       Y4, Y6, Y8
 	VPDPBUSD       Y5, Y7, Y8
-	VMOVDQU        1(R11)(DX*1), X9
-	VINSERTI128    $0x01, 1(R12)(DX*1), Y9, Y9
+	VMOVDQU        1(R9)(DX*1), X9
+	VINSERTI128    $0x01, 1(R10)(DX*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y7
 	VPAND          Y1, Y9, Y9
 	VPAND          Y1, Y7, Y7
@@ -847,8 +821,8 @@ block14:
 	VPDPBUSD       Y5, Y7, Y12
 	VPACKSSDW      Y12, Y8, Y7
 	VPMADDWD       Y2, Y7, Y7
-	VMOVDQU        1(R11)(DX*2), X10
-	VINSERTI128    $0x01, 1(R12)(DX*2), Y10, Y10
+	VMOVDQU        1(R9)(DX*2), X10
+	VINSERTI128    $0x01, 1(R10)(DX*2), Y10, Y10
 	VPSRLW         $0x04, Y10, Y8
 	VPAND          Y1, Y10, Y10
 	VPAND          Y1, Y8, Y8
@@ -857,8 +831,8 @@ block14:
 	VPXOR          Y12, Y12, Y12
 	VPDPBUSD       Y4, Y10, Y12
 	VPDPBUSD       Y5, Y8, Y12
-	VMOVDQU        1(R11)(SI*1), X11
-	VINSERTI128    $0x01, 1(R12)(SI*1), Y11, Y11
+	VMOVDQU        1(R9)(SI*1), X11
+	VINSERTI128    $0x01, 1(R10)(SI*1), Y11, Y11
 	VPSRLW         $0x04, Y11, Y8
 	VPAND          Y1, Y11, Y11
 	VPAND          Y1, Y8, Y8
@@ -870,25 +844,25 @@ block14:
 	VPACKSSDW      Y13, Y12, Y4
 	VPMADDWD       Y2, Y4, Y4
 	VPHADDD        Y4, Y7, Y4
-	VPBROADCASTD   (R9), Y5
+	VPBROADCASTD   36(DI), Y5
 	VPSLLD         $0x04, Y5, Y5
-	VPSUBD         Y5, Y4, Y4
-	MOVBLZX        (R12)(SI*1), R14
-	SHLQ           $0x08, R14
-	MOVB           (R12)(DX*2), R14
-	SHLQ           $0x08, R14
-	MOVB           (R12)(DX*1), R14
-	SHLQ           $0x08, R14
-	MOVB           (R12), R14
-	SHLQ           $0x08, R14
-	MOVB           (R11)(SI*1), R14
-	SHLQ           $0x08, R14
-	MOVB           (R11)(DX*2), R14
-	SHLQ           $0x08, R14
-	MOVB           (R11)(DX*1), R14
-	SHLQ           $0x08, R14
-	MOVB           (R11), R14
-	VMOVQ          R14, X5
+	VPADDD         Y5, Y4, Y4
+	MOVBLZX        (R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9), R12
+	VMOVQ          R12, X5
 	VPMOVZXBD      X5, Y5
 	VPSUBD         c10<>+0(SB), Y5, Y7
 	VPSLLD         $0x17, Y7, Y7
@@ -898,16 +872,14 @@ block14:
 	VPCMPGTD       Y5, Y12, Y5
 	VPBLENDVB      Y5, Y8, Y7, Y7
 	VCVTDQ2PS      Y4, Y4
-	VBROADCASTSS   (R8), Y5
+	VBROADCASTSS   32(DI), Y5
 	VMULPS         Y5, Y7, Y7
 	VMULPS         Y7, Y4, Y4
 	VADDPS         Y4, Y0, Y0
-	ADDQ           $+17, R11
-	ADDQ           $+17, R12
-	ADDQ           $+32, DI
-	ADDQ           $+4, R8
-	ADDQ           $+4, R9
-	DECQ           R10
+	ADDQ           $+17, R9
+	ADDQ           $+17, R10
+	ADDQ           $+48, DI
+	DECQ           R8
 	JNZ            block14
 	VMOVUPS        Y0, (AX)
 	ADDQ           $+32, AX

@@ -7,29 +7,29 @@ package kernel
 // gemvQ2KAVX2 multiplies rows of Q2_K with a Q8_K vector.
 //
 //go:noescape
-func gemvQ2KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ2KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvQ3KAVX2 multiplies rows of Q3_K with a Q8_K vector.
 //
 //go:noescape
-func gemvQ3KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ3KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvQ4KAVX2 multiplies rows of Q4_K with a Q8_K vector.
 //
 //go:noescape
-func gemvQ4KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ4KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvQ5KAVX2 multiplies rows of Q5_K with a Q8_K vector.
 //
 //go:noescape
-func gemvQ5KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ5KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvQ6KAVX2 multiplies rows of Q6_K with a Q8_K vector.
 //
 //go:noescape
-func gemvQ6KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvQ6KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ4XSAVX2 multiplies rows of IQ4_XS with a Q8_K vector.
 //
 //go:noescape
-func gemvIQ4XSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+func gemvIQ4XSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)

@@ -4,524 +4,521 @@
 
 #include "textflag.h"
 
-// func gemvQ2KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ2KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·gemvQ2KAVX2(SB), NOSPLIT, $0-64
+TEXT ·gemvQ2KAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y0
-	VMOVDQU c2<>+0(SB), Y2
+	VMOVDQU c1<>+0(SB), Y2
 
 group1:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block2:
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	PREFETCHT1   128(R13)
-	PREFETCHT1   192(R13)
-	PREFETCHT1   256(R13)
-	PREFETCHT1   320(R13)
-	PREFETCHT1   384(R13)
-	PREFETCHT1   448(R13)
-	PREFETCHT1   512(R13)
-	PREFETCHT1   576(R13)
-	PREFETCHT1   640(R13)
-	ADDQ         $+672, R13
-	VMOVDQU      (R11), X3
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	PREFETCHT1   128(R11)
+	PREFETCHT1   192(R11)
+	PREFETCHT1   256(R11)
+	PREFETCHT1   320(R11)
+	PREFETCHT1   384(R11)
+	PREFETCHT1   448(R11)
+	PREFETCHT1   512(R11)
+	PREFETCHT1   576(R11)
+	PREFETCHT1   640(R11)
+	ADDQ         $+672, R11
+	VMOVDQU      (R9), X3
 	VPSRLW       $0x04, X3, X3
 	VPAND        X1, X3, X3
 	VPMOVZXBW    X3, Y3
-	VPMADDWD     (R9), Y3, Y3
-	VMOVDQU      (R11)(DX*1), X4
+	VPMADDWD     256(DI), Y3, Y3
+	VMOVDQU      (R9)(DX*1), X4
 	VPSRLW       $0x04, X4, X4
 	VPAND        X1, X4, X4
 	VPMOVZXBW    X4, Y4
-	VPMADDWD     (R9), Y4, Y4
+	VPMADDWD     256(DI), Y4, Y4
 	VPHADDD      Y4, Y3, Y3
-	VMOVDQU      (R11)(DX*2), X4
+	VMOVDQU      (R9)(DX*2), X4
 	VPSRLW       $0x04, X4, X4
 	VPAND        X1, X4, X4
 	VPMOVZXBW    X4, Y4
-	VPMADDWD     (R9), Y4, Y4
-	VMOVDQU      (R11)(SI*1), X5
+	VPMADDWD     256(DI), Y4, Y4
+	VMOVDQU      (R9)(SI*1), X5
 	VPSRLW       $0x04, X5, X5
 	VPAND        X1, X5, X5
 	VPMOVZXBW    X5, Y5
-	VPMADDWD     (R9), Y5, Y5
+	VPMADDWD     256(DI), Y5, Y5
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y4, Y3, Y3
-	VMOVDQU      (R12), X4
+	VMOVDQU      (R10), X4
 	VPSRLW       $0x04, X4, X4
 	VPAND        X1, X4, X4
 	VPMOVZXBW    X4, Y4
-	VPMADDWD     (R9), Y4, Y4
-	VMOVDQU      (R12)(DX*1), X5
+	VPMADDWD     256(DI), Y4, Y4
+	VMOVDQU      (R10)(DX*1), X5
 	VPSRLW       $0x04, X5, X5
 	VPAND        X1, X5, X5
 	VPMOVZXBW    X5, Y5
-	VPMADDWD     (R9), Y5, Y5
+	VPMADDWD     256(DI), Y5, Y5
 	VPHADDD      Y5, Y4, Y4
-	VMOVDQU      (R12)(DX*2), X5
+	VMOVDQU      (R10)(DX*2), X5
 	VPSRLW       $0x04, X5, X5
 	VPAND        X1, X5, X5
 	VPMOVZXBW    X5, Y5
-	VPMADDWD     (R9), Y5, Y5
-	VMOVDQU      (R12)(SI*1), X6
+	VPMADDWD     256(DI), Y5, Y5
+	VMOVDQU      (R10)(SI*1), X6
 	VPSRLW       $0x04, X6, X6
 	VPAND        X1, X6, X6
 	VPMOVZXBW    X6, Y6
-	VPMADDWD     (R9), Y6, Y6
+	VPMADDWD     256(DI), Y6, Y6
 	VPHADDD      Y6, Y5, Y5
 	VPHADDD      Y5, Y4, Y4
 	VPERM2I128   $0x20, Y4, Y3, Y5
 	VPERM2I128   $0x31, Y4, Y3, Y3
 	VPADDD       Y3, Y5, Y5
-	VPAND        (R11), X1, X4
-	VPSHUFB      c3<>+0(SB), X4, X4
+	VPAND        (R9), X1, X4
+	VPSHUFB      c2<>+0(SB), X4, X4
 	VPMOVZXBW    X4, Y4
-	VPAND        16(R11), Y2, Y3
+	VPAND        16(R9), Y2, Y3
 	VPMADDUBSW   (DI), Y3, Y3
-	VPSHUFB      c4<>+0(SB), Y4, Y6
+	VPSHUFB      c3<>+0(SB), Y4, Y6
 	VPMADDWD     Y6, Y3, Y3
-	VMOVDQU      16(R11), Y6
+	VMOVDQU      16(R9), Y6
 	VPSRLW       $0x02, Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPMADDUBSW   32(DI), Y6, Y6
-	VPSHUFB      c5<>+0(SB), Y4, Y7
+	VPSHUFB      c4<>+0(SB), Y4, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      16(R11), Y6
+	VMOVDQU      16(R9), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPMADDUBSW   64(DI), Y6, Y6
-	VPSHUFB      c6<>+0(SB), Y4, Y7
+	VPSHUFB      c5<>+0(SB), Y4, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      16(R11), Y6
+	VMOVDQU      16(R9), Y6
 	VPSRLW       $0x06, Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPMADDUBSW   96(DI), Y6, Y6
+	VPSHUFB      c6<>+0(SB), Y4, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VPAND        48(R9), Y2, Y6
+	VPMADDUBSW   128(DI), Y6, Y6
 	VPSHUFB      c7<>+0(SB), Y4, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPAND        48(R11), Y2, Y6
-	VPMADDUBSW   128(DI), Y6, Y6
-	VPSHUFB      c8<>+0(SB), Y4, Y7
-	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      48(R11), Y6
+	VMOVDQU      48(R9), Y6
 	VPSRLW       $0x02, Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPMADDUBSW   160(DI), Y6, Y6
-	VPSHUFB      c9<>+0(SB), Y4, Y7
+	VPSHUFB      c8<>+0(SB), Y4, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      48(R11), Y6
+	VMOVDQU      48(R9), Y6
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPMADDUBSW   192(DI), Y6, Y6
-	VPSHUFB      c10<>+0(SB), Y4, Y7
+	VPSHUFB      c9<>+0(SB), Y4, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      48(R11), Y6
+	VMOVDQU      48(R9), Y6
 	VPSRLW       $0x06, Y6, Y6
 	VPAND        Y2, Y6, Y6
 	VPMADDUBSW   224(DI), Y6, Y6
-	VPSHUFB      c11<>+0(SB), Y4, Y4
+	VPSHUFB      c10<>+0(SB), Y4, Y4
 	VPMADDWD     Y4, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPAND        (R11)(DX*1), X1, X6
-	VPSHUFB      c3<>+0(SB), X6, X6
+	VPAND        (R9)(DX*1), X1, X6
+	VPSHUFB      c2<>+0(SB), X6, X6
 	VPMOVZXBW    X6, Y6
-	VPAND        16(R11)(DX*1), Y2, Y4
+	VPAND        16(R9)(DX*1), Y2, Y4
 	VPMADDUBSW   (DI), Y4, Y4
-	VPSHUFB      c4<>+0(SB), Y6, Y7
+	VPSHUFB      c3<>+0(SB), Y6, Y7
 	VPMADDWD     Y7, Y4, Y4
-	VMOVDQU      16(R11)(DX*1), Y7
+	VMOVDQU      16(R9)(DX*1), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   32(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VPSHUFB      c4<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R11)(DX*1), Y7
+	VMOVDQU      16(R9)(DX*1), Y7
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPSHUFB      c5<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R11)(DX*1), Y7
+	VMOVDQU      16(R9)(DX*1), Y7
 	VPSRLW       $0x06, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VPAND        48(R9)(DX*1), Y2, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
 	VPSHUFB      c7<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPAND        48(R11)(DX*1), Y2, Y7
-	VPMADDUBSW   128(DI), Y7, Y7
-	VPSHUFB      c8<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R11)(DX*1), Y7
+	VMOVDQU      48(R9)(DX*1), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   160(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y8
+	VPSHUFB      c8<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R11)(DX*1), Y7
+	VMOVDQU      48(R9)(DX*1), Y7
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y8
+	VPSHUFB      c9<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R11)(DX*1), Y7
+	VMOVDQU      48(R9)(DX*1), Y7
 	VPSRLW       $0x06, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c11<>+0(SB), Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y6, Y6
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
 	VPHADDD      Y4, Y3, Y3
-	VPAND        (R11)(DX*2), X1, X6
-	VPSHUFB      c3<>+0(SB), X6, X6
+	VPAND        (R9)(DX*2), X1, X6
+	VPSHUFB      c2<>+0(SB), X6, X6
 	VPMOVZXBW    X6, Y6
-	VPAND        16(R11)(DX*2), Y2, Y4
+	VPAND        16(R9)(DX*2), Y2, Y4
 	VPMADDUBSW   (DI), Y4, Y4
-	VPSHUFB      c4<>+0(SB), Y6, Y7
+	VPSHUFB      c3<>+0(SB), Y6, Y7
 	VPMADDWD     Y7, Y4, Y4
-	VMOVDQU      16(R11)(DX*2), Y7
+	VMOVDQU      16(R9)(DX*2), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   32(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VPSHUFB      c4<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R11)(DX*2), Y7
+	VMOVDQU      16(R9)(DX*2), Y7
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPSHUFB      c5<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R11)(DX*2), Y7
+	VMOVDQU      16(R9)(DX*2), Y7
 	VPSRLW       $0x06, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VPAND        48(R9)(DX*2), Y2, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
 	VPSHUFB      c7<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPAND        48(R11)(DX*2), Y2, Y7
-	VPMADDUBSW   128(DI), Y7, Y7
-	VPSHUFB      c8<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R11)(DX*2), Y7
+	VMOVDQU      48(R9)(DX*2), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   160(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y8
+	VPSHUFB      c8<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R11)(DX*2), Y7
+	VMOVDQU      48(R9)(DX*2), Y7
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y8
+	VPSHUFB      c9<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R11)(DX*2), Y7
+	VMOVDQU      48(R9)(DX*2), Y7
 	VPSRLW       $0x06, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c11<>+0(SB), Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y6, Y6
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPAND        (R11)(SI*1), X1, X7
-	VPSHUFB      c3<>+0(SB), X7, X7
+	VPAND        (R9)(SI*1), X1, X7
+	VPSHUFB      c2<>+0(SB), X7, X7
 	VPMOVZXBW    X7, Y7
-	VPAND        16(R11)(SI*1), Y2, Y6
+	VPAND        16(R9)(SI*1), Y2, Y6
 	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c4<>+0(SB), Y7, Y8
+	VPSHUFB      c3<>+0(SB), Y7, Y8
 	VPMADDWD     Y8, Y6, Y6
-	VMOVDQU      16(R11)(SI*1), Y8
+	VMOVDQU      16(R9)(SI*1), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   32(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y9
+	VPSHUFB      c4<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R11)(SI*1), Y8
+	VMOVDQU      16(R9)(SI*1), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VPSHUFB      c5<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R11)(SI*1), Y8
+	VMOVDQU      16(R9)(SI*1), Y8
 	VPSRLW       $0x06, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   96(DI), Y8, Y8
+	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPAND        48(R9)(SI*1), Y2, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
 	VPSHUFB      c7<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPAND        48(R11)(SI*1), Y2, Y8
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPSHUFB      c8<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R11)(SI*1), Y8
+	VMOVDQU      48(R9)(SI*1), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   160(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y9
+	VPSHUFB      c8<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R11)(SI*1), Y8
+	VMOVDQU      48(R9)(SI*1), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y9
+	VPSHUFB      c9<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R11)(SI*1), Y8
+	VMOVDQU      48(R9)(SI*1), Y8
 	VPSRLW       $0x06, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c11<>+0(SB), Y7, Y7
+	VPSHUFB      c10<>+0(SB), Y7, Y7
 	VPMADDWD     Y7, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPHADDD      Y6, Y4, Y4
 	VPHADDD      Y4, Y3, Y3
-	VPAND        (R12), X1, X6
-	VPSHUFB      c3<>+0(SB), X6, X6
+	VPAND        (R10), X1, X6
+	VPSHUFB      c2<>+0(SB), X6, X6
 	VPMOVZXBW    X6, Y6
-	VPAND        16(R12), Y2, Y4
+	VPAND        16(R10), Y2, Y4
 	VPMADDUBSW   (DI), Y4, Y4
-	VPSHUFB      c4<>+0(SB), Y6, Y7
+	VPSHUFB      c3<>+0(SB), Y6, Y7
 	VPMADDWD     Y7, Y4, Y4
-	VMOVDQU      16(R12), Y7
+	VMOVDQU      16(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   32(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VPSHUFB      c4<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R12), Y7
+	VMOVDQU      16(R10), Y7
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPSHUFB      c5<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R12), Y7
+	VMOVDQU      16(R10), Y7
 	VPSRLW       $0x06, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y4, Y4
+	VPAND        48(R10), Y2, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
 	VPSHUFB      c7<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPAND        48(R12), Y2, Y7
-	VPMADDUBSW   128(DI), Y7, Y7
-	VPSHUFB      c8<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R12), Y7
+	VMOVDQU      48(R10), Y7
 	VPSRLW       $0x02, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   160(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y8
+	VPSHUFB      c8<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R12), Y7
+	VMOVDQU      48(R10), Y7
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y8
+	VPSHUFB      c9<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R12), Y7
+	VMOVDQU      48(R10), Y7
 	VPSRLW       $0x06, Y7, Y7
 	VPAND        Y2, Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c11<>+0(SB), Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y6, Y6
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y4, Y4
-	VPAND        (R12)(DX*1), X1, X7
-	VPSHUFB      c3<>+0(SB), X7, X7
+	VPAND        (R10)(DX*1), X1, X7
+	VPSHUFB      c2<>+0(SB), X7, X7
 	VPMOVZXBW    X7, Y7
-	VPAND        16(R12)(DX*1), Y2, Y6
+	VPAND        16(R10)(DX*1), Y2, Y6
 	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c4<>+0(SB), Y7, Y8
+	VPSHUFB      c3<>+0(SB), Y7, Y8
 	VPMADDWD     Y8, Y6, Y6
-	VMOVDQU      16(R12)(DX*1), Y8
+	VMOVDQU      16(R10)(DX*1), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   32(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y9
+	VPSHUFB      c4<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R12)(DX*1), Y8
+	VMOVDQU      16(R10)(DX*1), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VPSHUFB      c5<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R12)(DX*1), Y8
+	VMOVDQU      16(R10)(DX*1), Y8
 	VPSRLW       $0x06, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   96(DI), Y8, Y8
+	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPAND        48(R10)(DX*1), Y2, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
 	VPSHUFB      c7<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPAND        48(R12)(DX*1), Y2, Y8
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPSHUFB      c8<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R12)(DX*1), Y8
+	VMOVDQU      48(R10)(DX*1), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   160(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y9
+	VPSHUFB      c8<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R12)(DX*1), Y8
+	VMOVDQU      48(R10)(DX*1), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y9
+	VPSHUFB      c9<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R12)(DX*1), Y8
+	VMOVDQU      48(R10)(DX*1), Y8
 	VPSRLW       $0x06, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c11<>+0(SB), Y7, Y7
+	VPSHUFB      c10<>+0(SB), Y7, Y7
 	VPMADDWD     Y7, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPHADDD      Y6, Y4, Y4
-	VPAND        (R12)(DX*2), X1, X7
-	VPSHUFB      c3<>+0(SB), X7, X7
+	VPAND        (R10)(DX*2), X1, X7
+	VPSHUFB      c2<>+0(SB), X7, X7
 	VPMOVZXBW    X7, Y7
-	VPAND        16(R12)(DX*2), Y2, Y6
+	VPAND        16(R10)(DX*2), Y2, Y6
 	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c4<>+0(SB), Y7, Y8
+	VPSHUFB      c3<>+0(SB), Y7, Y8
 	VPMADDWD     Y8, Y6, Y6
-	VMOVDQU      16(R12)(DX*2), Y8
+	VMOVDQU      16(R10)(DX*2), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   32(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y9
+	VPSHUFB      c4<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R12)(DX*2), Y8
+	VMOVDQU      16(R10)(DX*2), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VPSHUFB      c5<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R12)(DX*2), Y8
+	VMOVDQU      16(R10)(DX*2), Y8
 	VPSRLW       $0x06, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   96(DI), Y8, Y8
+	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPAND        48(R10)(DX*2), Y2, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
 	VPSHUFB      c7<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPAND        48(R12)(DX*2), Y2, Y8
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPSHUFB      c8<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R12)(DX*2), Y8
+	VMOVDQU      48(R10)(DX*2), Y8
 	VPSRLW       $0x02, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   160(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y9
+	VPSHUFB      c8<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R12)(DX*2), Y8
+	VMOVDQU      48(R10)(DX*2), Y8
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y9
+	VPSHUFB      c9<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R12)(DX*2), Y8
+	VMOVDQU      48(R10)(DX*2), Y8
 	VPSRLW       $0x06, Y8, Y8
 	VPAND        Y2, Y8, Y8
 	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c11<>+0(SB), Y7, Y7
+	VPSHUFB      c10<>+0(SB), Y7, Y7
 	VPMADDWD     Y7, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPAND        (R12)(SI*1), X1, X8
-	VPSHUFB      c3<>+0(SB), X8, X8
+	VPAND        (R10)(SI*1), X1, X8
+	VPSHUFB      c2<>+0(SB), X8, X8
 	VPMOVZXBW    X8, Y8
-	VPAND        16(R12)(SI*1), Y2, Y7
+	VPAND        16(R10)(SI*1), Y2, Y7
 	VPMADDUBSW   (DI), Y7, Y7
-	VPSHUFB      c4<>+0(SB), Y8, Y9
+	VPSHUFB      c3<>+0(SB), Y8, Y9
 	VPMADDWD     Y9, Y7, Y7
-	VMOVDQU      16(R12)(SI*1), Y9
+	VMOVDQU      16(R10)(SI*1), Y9
 	VPSRLW       $0x02, Y9, Y9
 	VPAND        Y2, Y9, Y9
 	VPMADDUBSW   32(DI), Y9, Y9
-	VPSHUFB      c5<>+0(SB), Y8, Y10
+	VPSHUFB      c4<>+0(SB), Y8, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VMOVDQU      16(R12)(SI*1), Y9
+	VMOVDQU      16(R10)(SI*1), Y9
 	VPSRLW       $0x04, Y9, Y9
 	VPAND        Y2, Y9, Y9
 	VPMADDUBSW   64(DI), Y9, Y9
-	VPSHUFB      c6<>+0(SB), Y8, Y10
+	VPSHUFB      c5<>+0(SB), Y8, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VMOVDQU      16(R12)(SI*1), Y9
+	VMOVDQU      16(R10)(SI*1), Y9
 	VPSRLW       $0x06, Y9, Y9
 	VPAND        Y2, Y9, Y9
 	VPMADDUBSW   96(DI), Y9, Y9
+	VPSHUFB      c6<>+0(SB), Y8, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y7, Y7
+	VPAND        48(R10)(SI*1), Y2, Y9
+	VPMADDUBSW   128(DI), Y9, Y9
 	VPSHUFB      c7<>+0(SB), Y8, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VPAND        48(R12)(SI*1), Y2, Y9
-	VPMADDUBSW   128(DI), Y9, Y9
-	VPSHUFB      c8<>+0(SB), Y8, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VMOVDQU      48(R12)(SI*1), Y9
+	VMOVDQU      48(R10)(SI*1), Y9
 	VPSRLW       $0x02, Y9, Y9
 	VPAND        Y2, Y9, Y9
 	VPMADDUBSW   160(DI), Y9, Y9
-	VPSHUFB      c9<>+0(SB), Y8, Y10
+	VPSHUFB      c8<>+0(SB), Y8, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VMOVDQU      48(R12)(SI*1), Y9
+	VMOVDQU      48(R10)(SI*1), Y9
 	VPSRLW       $0x04, Y9, Y9
 	VPAND        Y2, Y9, Y9
 	VPMADDUBSW   192(DI), Y9, Y9
-	VPSHUFB      c10<>+0(SB), Y8, Y10
+	VPSHUFB      c9<>+0(SB), Y8, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VMOVDQU      48(R12)(SI*1), Y9
+	VMOVDQU      48(R10)(SI*1), Y9
 	VPSRLW       $0x06, Y9, Y9
 	VPAND        Y2, Y9, Y9
 	VPMADDUBSW   224(DI), Y9, Y9
-	VPSHUFB      c11<>+0(SB), Y8, Y8
+	VPSHUFB      c10<>+0(SB), Y8, Y8
 	VPMADDWD     Y8, Y9, Y9
 	VPADDD       Y9, Y7, Y7
 	VPHADDD      Y7, Y6, Y6
@@ -529,21 +526,21 @@ block2:
 	VPERM2I128   $0x20, Y4, Y3, Y6
 	VPERM2I128   $0x31, Y4, Y3, Y3
 	VPADDD       Y3, Y6, Y6
-	VMOVD        80(R11), X3
-	VPINSRD      $0x01, 80(R11)(DX*1), X3, X3
-	VPINSRD      $0x02, 80(R11)(DX*2), X3, X3
-	VPINSRD      $0x03, 80(R11)(SI*1), X3, X3
-	VPSHUFB      c12<>+0(SB), X3, X3
-	VMOVD        80(R12), X4
-	VPINSRD      $0x01, 80(R12)(DX*1), X4, X4
-	VPINSRD      $0x02, 80(R12)(DX*2), X4, X4
-	VPINSRD      $0x03, 80(R12)(SI*1), X4, X4
-	VPSHUFB      c12<>+0(SB), X4, X4
+	VMOVD        80(R9), X3
+	VPINSRD      $0x01, 80(R9)(DX*1), X3, X3
+	VPINSRD      $0x02, 80(R9)(DX*2), X3, X3
+	VPINSRD      $0x03, 80(R9)(SI*1), X3, X3
+	VPSHUFB      c11<>+0(SB), X3, X3
+	VMOVD        80(R10), X4
+	VPINSRD      $0x01, 80(R10)(DX*1), X4, X4
+	VPINSRD      $0x02, 80(R10)(DX*2), X4, X4
+	VPINSRD      $0x03, 80(R10)(SI*1), X4, X4
+	VPSHUFB      c11<>+0(SB), X4, X4
 	VPUNPCKLQDQ  X4, X3, X7
 	VPUNPCKHQDQ  X4, X3, X3
 	VCVTPH2PS    X7, Y4
 	VCVTPH2PS    X3, Y3
-	VBROADCASTSS (R8), Y7
+	VBROADCASTSS 304(DI), Y7
 	VCVTDQ2PS    Y6, Y6
 	VMULPS       Y7, Y4, Y4
 	VMULPS       Y4, Y6, Y6
@@ -552,12 +549,10 @@ block2:
 	VMULPS       Y3, Y5, Y5
 	VSUBPS       Y5, Y6, Y6
 	VADDPS       Y6, Y0, Y0
-	ADDQ         $+84, R11
-	ADDQ         $+84, R12
-	ADDQ         $+256, DI
-	ADDQ         $+4, R8
-	ADDQ         $+32, R9
-	DECQ         R10
+	ADDQ         $+84, R9
+	ADDQ         $+84, R10
+	ADDQ         $+320, DI
+	DECQ         R8
 	JNZ          block2
 	VMOVUPS      Y0, (AX)
 	ADDQ         $+32, AX
@@ -573,324 +568,315 @@ DATA c0<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA c0<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL c0<>(SB), RODATA|NOPTR, $32
 
-DATA c1<>+0(SB)/8, $0x0001000100010001
-DATA c1<>+8(SB)/8, $0x0001000100010001
-DATA c1<>+16(SB)/8, $0x0001000100010001
-DATA c1<>+24(SB)/8, $0x0001000100010001
+DATA c1<>+0(SB)/8, $0x0303030303030303
+DATA c1<>+8(SB)/8, $0x0303030303030303
+DATA c1<>+16(SB)/8, $0x0303030303030303
+DATA c1<>+24(SB)/8, $0x0303030303030303
 GLOBL c1<>(SB), RODATA|NOPTR, $32
 
-DATA c2<>+0(SB)/8, $0x0303030303030303
-DATA c2<>+8(SB)/8, $0x0303030303030303
-DATA c2<>+16(SB)/8, $0x0303030303030303
-DATA c2<>+24(SB)/8, $0x0303030303030303
+DATA c2<>+0(SB)/8, $0x0e0c0a0806040200
+DATA c2<>+8(SB)/8, $0x0f0d0b0907050301
+DATA c2<>+16(SB)/8, $0x0e0c0a0806040200
+DATA c2<>+24(SB)/8, $0x0f0d0b0907050301
 GLOBL c2<>(SB), RODATA|NOPTR, $32
 
-DATA c3<>+0(SB)/8, $0x0e0c0a0806040200
-DATA c3<>+8(SB)/8, $0x0f0d0b0907050301
-DATA c3<>+16(SB)/8, $0x0e0c0a0806040200
-DATA c3<>+24(SB)/8, $0x0f0d0b0907050301
+DATA c3<>+0(SB)/8, $0x0100010001000100
+DATA c3<>+8(SB)/8, $0x0100010001000100
+DATA c3<>+16(SB)/8, $0x0100010001000100
+DATA c3<>+24(SB)/8, $0x0100010001000100
 GLOBL c3<>(SB), RODATA|NOPTR, $32
 
-DATA c4<>+0(SB)/8, $0x0100010001000100
-DATA c4<>+8(SB)/8, $0x0100010001000100
-DATA c4<>+16(SB)/8, $0x0100010001000100
-DATA c4<>+24(SB)/8, $0x0100010001000100
+DATA c4<>+0(SB)/8, $0x0302030203020302
+DATA c4<>+8(SB)/8, $0x0302030203020302
+DATA c4<>+16(SB)/8, $0x0302030203020302
+DATA c4<>+24(SB)/8, $0x0302030203020302
 GLOBL c4<>(SB), RODATA|NOPTR, $32
 
-DATA c5<>+0(SB)/8, $0x0302030203020302
-DATA c5<>+8(SB)/8, $0x0302030203020302
-DATA c5<>+16(SB)/8, $0x0302030203020302
-DATA c5<>+24(SB)/8, $0x0302030203020302
+DATA c5<>+0(SB)/8, $0x0504050405040504
+DATA c5<>+8(SB)/8, $0x0504050405040504
+DATA c5<>+16(SB)/8, $0x0504050405040504
+DATA c5<>+24(SB)/8, $0x0504050405040504
 GLOBL c5<>(SB), RODATA|NOPTR, $32
 
-DATA c6<>+0(SB)/8, $0x0504050405040504
-DATA c6<>+8(SB)/8, $0x0504050405040504
-DATA c6<>+16(SB)/8, $0x0504050405040504
-DATA c6<>+24(SB)/8, $0x0504050405040504
+DATA c6<>+0(SB)/8, $0x0706070607060706
+DATA c6<>+8(SB)/8, $0x0706070607060706
+DATA c6<>+16(SB)/8, $0x0706070607060706
+DATA c6<>+24(SB)/8, $0x0706070607060706
 GLOBL c6<>(SB), RODATA|NOPTR, $32
 
-DATA c7<>+0(SB)/8, $0x0706070607060706
-DATA c7<>+8(SB)/8, $0x0706070607060706
-DATA c7<>+16(SB)/8, $0x0706070607060706
-DATA c7<>+24(SB)/8, $0x0706070607060706
+DATA c7<>+0(SB)/8, $0x0908090809080908
+DATA c7<>+8(SB)/8, $0x0908090809080908
+DATA c7<>+16(SB)/8, $0x0908090809080908
+DATA c7<>+24(SB)/8, $0x0908090809080908
 GLOBL c7<>(SB), RODATA|NOPTR, $32
 
-DATA c8<>+0(SB)/8, $0x0908090809080908
-DATA c8<>+8(SB)/8, $0x0908090809080908
-DATA c8<>+16(SB)/8, $0x0908090809080908
-DATA c8<>+24(SB)/8, $0x0908090809080908
+DATA c8<>+0(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA c8<>+8(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA c8<>+16(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA c8<>+24(SB)/8, $0x0b0a0b0a0b0a0b0a
 GLOBL c8<>(SB), RODATA|NOPTR, $32
 
-DATA c9<>+0(SB)/8, $0x0b0a0b0a0b0a0b0a
-DATA c9<>+8(SB)/8, $0x0b0a0b0a0b0a0b0a
-DATA c9<>+16(SB)/8, $0x0b0a0b0a0b0a0b0a
-DATA c9<>+24(SB)/8, $0x0b0a0b0a0b0a0b0a
+DATA c9<>+0(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA c9<>+8(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA c9<>+16(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA c9<>+24(SB)/8, $0x0d0c0d0c0d0c0d0c
 GLOBL c9<>(SB), RODATA|NOPTR, $32
 
-DATA c10<>+0(SB)/8, $0x0d0c0d0c0d0c0d0c
-DATA c10<>+8(SB)/8, $0x0d0c0d0c0d0c0d0c
-DATA c10<>+16(SB)/8, $0x0d0c0d0c0d0c0d0c
-DATA c10<>+24(SB)/8, $0x0d0c0d0c0d0c0d0c
+DATA c10<>+0(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA c10<>+8(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA c10<>+16(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA c10<>+24(SB)/8, $0x0f0e0f0e0f0e0f0e
 GLOBL c10<>(SB), RODATA|NOPTR, $32
 
-DATA c11<>+0(SB)/8, $0x0f0e0f0e0f0e0f0e
-DATA c11<>+8(SB)/8, $0x0f0e0f0e0f0e0f0e
-DATA c11<>+16(SB)/8, $0x0f0e0f0e0f0e0f0e
-DATA c11<>+24(SB)/8, $0x0f0e0f0e0f0e0f0e
+DATA c11<>+0(SB)/8, $0x0d0c090805040100
+DATA c11<>+8(SB)/8, $0x0f0e0b0a07060302
+DATA c11<>+16(SB)/8, $0x0d0c090805040100
+DATA c11<>+24(SB)/8, $0x0f0e0b0a07060302
 GLOBL c11<>(SB), RODATA|NOPTR, $32
 
-DATA c12<>+0(SB)/8, $0x0d0c090805040100
-DATA c12<>+8(SB)/8, $0x0f0e0b0a07060302
-DATA c12<>+16(SB)/8, $0x0d0c090805040100
-DATA c12<>+24(SB)/8, $0x0f0e0b0a07060302
-GLOBL c12<>(SB), RODATA|NOPTR, $32
-
-// func gemvQ3KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ3KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·gemvQ3KAVX2(SB), NOSPLIT, $128-64
+TEXT ·gemvQ3KAVX2(SB), NOSPLIT, $128-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y0
-	VMOVDQU c2<>+0(SB), Y2
+	VMOVDQU c1<>+0(SB), Y2
 
 group3:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block4:
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	PREFETCHT1   128(R13)
-	PREFETCHT1   192(R13)
-	PREFETCHT1   256(R13)
-	PREFETCHT1   320(R13)
-	PREFETCHT1   384(R13)
-	PREFETCHT1   448(R13)
-	PREFETCHT1   512(R13)
-	PREFETCHT1   576(R13)
-	PREFETCHT1   640(R13)
-	PREFETCHT1   704(R13)
-	PREFETCHT1   768(R13)
-	PREFETCHT1   832(R13)
-	ADDQ         $+880, R13
-	VMOVDQU      94(R11), X3
-	VINSERTI128  $0x01, 94(R12), Y3, Y3
-	VPSHUFB      c13<>+0(SB), Y3, Y4
-	VPSHUFB      c14<>+0(SB), Y3, Y3
-	VPSRLVD      c15<>+0(SB), Y3, Y3
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	PREFETCHT1   128(R11)
+	PREFETCHT1   192(R11)
+	PREFETCHT1   256(R11)
+	PREFETCHT1   320(R11)
+	PREFETCHT1   384(R11)
+	PREFETCHT1   448(R11)
+	PREFETCHT1   512(R11)
+	PREFETCHT1   576(R11)
+	PREFETCHT1   640(R11)
+	PREFETCHT1   704(R11)
+	PREFETCHT1   768(R11)
+	PREFETCHT1   832(R11)
+	ADDQ         $+880, R11
+	VMOVDQU      94(R9), X3
+	VINSERTI128  $0x01, 94(R10), Y3, Y3
+	VPSHUFB      c12<>+0(SB), Y3, Y4
+	VPSHUFB      c13<>+0(SB), Y3, Y3
+	VPSRLVD      c14<>+0(SB), Y3, Y3
 	VPAND        Y1, Y3, Y3
-	VPSRLVD      c16<>+0(SB), Y4, Y4
-	VPAND        c2<>+0(SB), Y4, Y4
+	VPSRLVD      c15<>+0(SB), Y4, Y4
+	VPAND        c1<>+0(SB), Y4, Y4
 	VPSLLD       $0x04, Y4, Y4
 	VPOR         Y4, Y3, Y3
-	VPSUBB       c17<>+0(SB), Y3, Y3
-	VPSHUFB      c3<>+0(SB), Y3, Y3
+	VPSUBB       c16<>+0(SB), Y3, Y3
+	VPSHUFB      c2<>+0(SB), Y3, Y3
 	VMOVDQU      Y3, (SP)
-	VMOVDQU      94(R11)(DX*1), X5
-	VINSERTI128  $0x01, 94(R12)(DX*1), Y5, Y5
-	VPSHUFB      c13<>+0(SB), Y5, Y4
-	VPSHUFB      c14<>+0(SB), Y5, Y5
-	VPSRLVD      c15<>+0(SB), Y5, Y5
+	VMOVDQU      94(R9)(DX*1), X5
+	VINSERTI128  $0x01, 94(R10)(DX*1), Y5, Y5
+	VPSHUFB      c12<>+0(SB), Y5, Y4
+	VPSHUFB      c13<>+0(SB), Y5, Y5
+	VPSRLVD      c14<>+0(SB), Y5, Y5
 	VPAND        Y1, Y5, Y5
-	VPSRLVD      c16<>+0(SB), Y4, Y4
-	VPAND        c2<>+0(SB), Y4, Y4
+	VPSRLVD      c15<>+0(SB), Y4, Y4
+	VPAND        c1<>+0(SB), Y4, Y4
 	VPSLLD       $0x04, Y4, Y4
 	VPOR         Y4, Y5, Y5
-	VPSUBB       c17<>+0(SB), Y5, Y5
-	VPSHUFB      c3<>+0(SB), Y5, Y5
+	VPSUBB       c16<>+0(SB), Y5, Y5
+	VPSHUFB      c2<>+0(SB), Y5, Y5
 	VMOVDQU      Y5, 32(SP)
-	VMOVDQU      94(R11)(DX*2), X6
-	VINSERTI128  $0x01, 94(R12)(DX*2), Y6, Y6
-	VPSHUFB      c13<>+0(SB), Y6, Y4
-	VPSHUFB      c14<>+0(SB), Y6, Y6
-	VPSRLVD      c15<>+0(SB), Y6, Y6
+	VMOVDQU      94(R9)(DX*2), X6
+	VINSERTI128  $0x01, 94(R10)(DX*2), Y6, Y6
+	VPSHUFB      c12<>+0(SB), Y6, Y4
+	VPSHUFB      c13<>+0(SB), Y6, Y6
+	VPSRLVD      c14<>+0(SB), Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPSRLVD      c16<>+0(SB), Y4, Y4
-	VPAND        c2<>+0(SB), Y4, Y4
+	VPSRLVD      c15<>+0(SB), Y4, Y4
+	VPAND        c1<>+0(SB), Y4, Y4
 	VPSLLD       $0x04, Y4, Y4
 	VPOR         Y4, Y6, Y6
-	VPSUBB       c17<>+0(SB), Y6, Y6
-	VPSHUFB      c3<>+0(SB), Y6, Y6
+	VPSUBB       c16<>+0(SB), Y6, Y6
+	VPSHUFB      c2<>+0(SB), Y6, Y6
 	VMOVDQU      Y6, 64(SP)
-	VMOVDQU      94(R11)(SI*1), X7
-	VINSERTI128  $0x01, 94(R12)(SI*1), Y7, Y7
-	VPSHUFB      c13<>+0(SB), Y7, Y4
-	VPSHUFB      c14<>+0(SB), Y7, Y7
-	VPSRLVD      c15<>+0(SB), Y7, Y7
+	VMOVDQU      94(R9)(SI*1), X7
+	VINSERTI128  $0x01, 94(R10)(SI*1), Y7, Y7
+	VPSHUFB      c12<>+0(SB), Y7, Y4
+	VPSHUFB      c13<>+0(SB), Y7, Y7
+	VPSRLVD      c14<>+0(SB), Y7, Y7
 	VPAND        Y1, Y7, Y7
-	VPSRLVD      c16<>+0(SB), Y4, Y4
-	VPAND        c2<>+0(SB), Y4, Y4
+	VPSRLVD      c15<>+0(SB), Y4, Y4
+	VPAND        c1<>+0(SB), Y4, Y4
 	VPSLLD       $0x04, Y4, Y4
 	VPOR         Y4, Y7, Y7
-	VPSUBB       c17<>+0(SB), Y7, Y7
-	VPSHUFB      c3<>+0(SB), Y7, Y7
+	VPSUBB       c16<>+0(SB), Y7, Y7
+	VPSHUFB      c2<>+0(SB), Y7, Y7
 	VMOVDQU      Y7, 96(SP)
-	VMOVDQU      (R9), Y4
-	VPSHUFB      c12<>+0(SB), Y4, Y4
+	VMOVDQU      256(DI), Y4
+	VPSHUFB      c11<>+0(SB), Y4, Y4
 	VPERMQ       $0xd8, Y4, Y4
 	VPMOVSXBW    (SP), Y9
-	VMOVDQU      (R11), Y10
-	VPAND        32(R11), Y2, Y8
+	VMOVDQU      (R9), Y10
+	VPAND        32(R9), Y2, Y8
 	VPSLLW       $0x02, Y10, Y11
-	VPAND        c18<>+0(SB), Y11, Y11
+	VPAND        c17<>+0(SB), Y11, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   (DI), Y8, Y8
-	VPSHUFB      c4<>+0(SB), Y9, Y11
+	VPSHUFB      c3<>+0(SB), Y9, Y11
 	VPMADDWD     Y11, Y8, Y8
-	VMOVDQU      32(R11), Y11
+	VMOVDQU      32(R9), Y11
 	VPSRLW       $0x02, Y11, Y11
 	VPAND        Y2, Y11, Y11
 	VPSLLW       $0x01, Y10, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   32(DI), Y11, Y11
+	VPSHUFB      c4<>+0(SB), Y9, Y12
+	VPMADDWD     Y12, Y11, Y11
+	VPADDD       Y11, Y8, Y8
+	VMOVDQU      32(R9), Y11
+	VPSRLW       $0x04, Y11, Y11
+	VPAND        Y2, Y11, Y11
+	VPAND        c17<>+0(SB), Y10, Y12
+	VPOR         Y12, Y11, Y11
+	VPMADDUBSW   64(DI), Y11, Y11
 	VPSHUFB      c5<>+0(SB), Y9, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y8, Y8
-	VMOVDQU      32(R11), Y11
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y2, Y11, Y11
-	VPAND        c18<>+0(SB), Y10, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   64(DI), Y11, Y11
-	VPSHUFB      c6<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMOVDQU      32(R11), Y11
+	VMOVDQU      32(R9), Y11
 	VPSRLW       $0x06, Y11, Y11
 	VPAND        Y2, Y11, Y11
 	VPSRLW       $0x01, Y10, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   96(DI), Y11, Y11
+	VPSHUFB      c6<>+0(SB), Y9, Y12
+	VPMADDWD     Y12, Y11, Y11
+	VPADDD       Y11, Y8, Y8
+	VPAND        64(R9), Y2, Y11
+	VPSRLW       $0x02, Y10, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
+	VPOR         Y12, Y11, Y11
+	VPMADDUBSW   128(DI), Y11, Y11
 	VPSHUFB      c7<>+0(SB), Y9, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y8, Y8
-	VPAND        64(R11), Y2, Y11
-	VPSRLW       $0x02, Y10, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPSHUFB      c8<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMOVDQU      64(R11), Y11
+	VMOVDQU      64(R9), Y11
 	VPSRLW       $0x02, Y11, Y11
 	VPAND        Y2, Y11, Y11
 	VPSRLW       $0x03, Y10, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   160(DI), Y11, Y11
-	VPSHUFB      c9<>+0(SB), Y9, Y12
+	VPSHUFB      c8<>+0(SB), Y9, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y8, Y8
-	VMOVDQU      64(R11), Y11
+	VMOVDQU      64(R9), Y11
 	VPSRLW       $0x04, Y11, Y11
 	VPAND        Y2, Y11, Y11
 	VPSRLW       $0x04, Y10, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   192(DI), Y11, Y11
-	VPSHUFB      c10<>+0(SB), Y9, Y12
+	VPSHUFB      c9<>+0(SB), Y9, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y8, Y8
-	VMOVDQU      64(R11), Y11
+	VMOVDQU      64(R9), Y11
 	VPSRLW       $0x06, Y11, Y11
 	VPAND        Y2, Y11, Y11
 	VPSRLW       $0x05, Y10, Y10
-	VPAND        c18<>+0(SB), Y10, Y10
+	VPAND        c17<>+0(SB), Y10, Y10
 	VPOR         Y10, Y11, Y11
 	VPMADDUBSW   224(DI), Y11, Y11
-	VPSHUFB      c11<>+0(SB), Y9, Y10
+	VPSHUFB      c10<>+0(SB), Y9, Y10
 	VPMADDWD     Y10, Y11, Y11
 	VPADDD       Y11, Y8, Y8
 	VPMADDWD     Y4, Y9, Y9
 	VPSLLD       $0x02, Y9, Y9
 	VPSUBD       Y9, Y8, Y8
 	VPMOVSXBW    32(SP), Y10
-	VMOVDQU      (R11)(DX*1), Y11
-	VPAND        32(R11)(DX*1), Y2, Y9
+	VMOVDQU      (R9)(DX*1), Y11
+	VPAND        32(R9)(DX*1), Y2, Y9
 	VPSLLW       $0x02, Y11, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y9, Y9
 	VPMADDUBSW   (DI), Y9, Y9
-	VPSHUFB      c4<>+0(SB), Y10, Y12
+	VPSHUFB      c3<>+0(SB), Y10, Y12
 	VPMADDWD     Y12, Y9, Y9
-	VMOVDQU      32(R11)(DX*1), Y12
+	VMOVDQU      32(R9)(DX*1), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSLLW       $0x01, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   32(DI), Y12, Y12
+	VPSHUFB      c4<>+0(SB), Y10, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y9, Y9
+	VMOVDQU      32(R9)(DX*1), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        Y2, Y12, Y12
+	VPAND        c17<>+0(SB), Y11, Y13
+	VPOR         Y13, Y12, Y12
+	VPMADDUBSW   64(DI), Y12, Y12
 	VPSHUFB      c5<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R11)(DX*1), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPAND        c18<>+0(SB), Y11, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPSHUFB      c6<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R11)(DX*1), Y12
+	VMOVDQU      32(R9)(DX*1), Y12
 	VPSRLW       $0x06, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x01, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   96(DI), Y12, Y12
+	VPSHUFB      c6<>+0(SB), Y10, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y9, Y9
+	VPAND        64(R9)(DX*1), Y2, Y12
+	VPSRLW       $0x02, Y11, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
+	VPOR         Y13, Y12, Y12
+	VPMADDUBSW   128(DI), Y12, Y12
 	VPSHUFB      c7<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPAND        64(R11)(DX*1), Y2, Y12
-	VPSRLW       $0x02, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R11)(DX*1), Y12
+	VMOVDQU      64(R9)(DX*1), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x03, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c9<>+0(SB), Y10, Y13
+	VPSHUFB      c8<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R11)(DX*1), Y12
+	VMOVDQU      64(R9)(DX*1), Y12
 	VPSRLW       $0x04, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x04, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   192(DI), Y12, Y12
-	VPSHUFB      c10<>+0(SB), Y10, Y13
+	VPSHUFB      c9<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R11)(DX*1), Y12
+	VMOVDQU      64(R9)(DX*1), Y12
 	VPSRLW       $0x06, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x05, Y11, Y11
-	VPAND        c18<>+0(SB), Y11, Y11
+	VPAND        c17<>+0(SB), Y11, Y11
 	VPOR         Y11, Y12, Y12
 	VPMADDUBSW   224(DI), Y12, Y12
-	VPSHUFB      c11<>+0(SB), Y10, Y11
+	VPSHUFB      c10<>+0(SB), Y10, Y11
 	VPMADDWD     Y11, Y12, Y12
 	VPADDD       Y12, Y9, Y9
 	VPMADDWD     Y4, Y10, Y10
@@ -898,158 +884,158 @@ block4:
 	VPSUBD       Y10, Y9, Y9
 	VPHADDD      Y9, Y8, Y8
 	VPMOVSXBW    64(SP), Y10
-	VMOVDQU      (R11)(DX*2), Y11
-	VPAND        32(R11)(DX*2), Y2, Y9
+	VMOVDQU      (R9)(DX*2), Y11
+	VPAND        32(R9)(DX*2), Y2, Y9
 	VPSLLW       $0x02, Y11, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y9, Y9
 	VPMADDUBSW   (DI), Y9, Y9
-	VPSHUFB      c4<>+0(SB), Y10, Y12
+	VPSHUFB      c3<>+0(SB), Y10, Y12
 	VPMADDWD     Y12, Y9, Y9
-	VMOVDQU      32(R11)(DX*2), Y12
+	VMOVDQU      32(R9)(DX*2), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSLLW       $0x01, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   32(DI), Y12, Y12
+	VPSHUFB      c4<>+0(SB), Y10, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y9, Y9
+	VMOVDQU      32(R9)(DX*2), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        Y2, Y12, Y12
+	VPAND        c17<>+0(SB), Y11, Y13
+	VPOR         Y13, Y12, Y12
+	VPMADDUBSW   64(DI), Y12, Y12
 	VPSHUFB      c5<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R11)(DX*2), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPAND        c18<>+0(SB), Y11, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPSHUFB      c6<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R11)(DX*2), Y12
+	VMOVDQU      32(R9)(DX*2), Y12
 	VPSRLW       $0x06, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x01, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   96(DI), Y12, Y12
+	VPSHUFB      c6<>+0(SB), Y10, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y9, Y9
+	VPAND        64(R9)(DX*2), Y2, Y12
+	VPSRLW       $0x02, Y11, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
+	VPOR         Y13, Y12, Y12
+	VPMADDUBSW   128(DI), Y12, Y12
 	VPSHUFB      c7<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPAND        64(R11)(DX*2), Y2, Y12
-	VPSRLW       $0x02, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R11)(DX*2), Y12
+	VMOVDQU      64(R9)(DX*2), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x03, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c9<>+0(SB), Y10, Y13
+	VPSHUFB      c8<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R11)(DX*2), Y12
+	VMOVDQU      64(R9)(DX*2), Y12
 	VPSRLW       $0x04, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x04, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   192(DI), Y12, Y12
-	VPSHUFB      c10<>+0(SB), Y10, Y13
+	VPSHUFB      c9<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R11)(DX*2), Y12
+	VMOVDQU      64(R9)(DX*2), Y12
 	VPSRLW       $0x06, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x05, Y11, Y11
-	VPAND        c18<>+0(SB), Y11, Y11
+	VPAND        c17<>+0(SB), Y11, Y11
 	VPOR         Y11, Y12, Y12
 	VPMADDUBSW   224(DI), Y12, Y12
-	VPSHUFB      c11<>+0(SB), Y10, Y11
+	VPSHUFB      c10<>+0(SB), Y10, Y11
 	VPMADDWD     Y11, Y12, Y12
 	VPADDD       Y12, Y9, Y9
 	VPMADDWD     Y4, Y10, Y10
 	VPSLLD       $0x02, Y10, Y10
 	VPSUBD       Y10, Y9, Y9
 	VPMOVSXBW    96(SP), Y11
-	VMOVDQU      (R11)(SI*1), Y12
-	VPAND        32(R11)(SI*1), Y2, Y10
+	VMOVDQU      (R9)(SI*1), Y12
+	VPAND        32(R9)(SI*1), Y2, Y10
 	VPSLLW       $0x02, Y12, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y10, Y10
 	VPMADDUBSW   (DI), Y10, Y10
-	VPSHUFB      c4<>+0(SB), Y11, Y13
+	VPSHUFB      c3<>+0(SB), Y11, Y13
 	VPMADDWD     Y13, Y10, Y10
-	VMOVDQU      32(R11)(SI*1), Y13
+	VMOVDQU      32(R9)(SI*1), Y13
 	VPSRLW       $0x02, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSLLW       $0x01, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   32(DI), Y13, Y13
+	VPSHUFB      c4<>+0(SB), Y11, Y14
+	VPMADDWD     Y14, Y13, Y13
+	VPADDD       Y13, Y10, Y10
+	VMOVDQU      32(R9)(SI*1), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        Y2, Y13, Y13
+	VPAND        c17<>+0(SB), Y12, Y14
+	VPOR         Y14, Y13, Y13
+	VPMADDUBSW   64(DI), Y13, Y13
 	VPSHUFB      c5<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R11)(SI*1), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPAND        c18<>+0(SB), Y12, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPSHUFB      c6<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R11)(SI*1), Y13
+	VMOVDQU      32(R9)(SI*1), Y13
 	VPSRLW       $0x06, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x01, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   96(DI), Y13, Y13
+	VPSHUFB      c6<>+0(SB), Y11, Y14
+	VPMADDWD     Y14, Y13, Y13
+	VPADDD       Y13, Y10, Y10
+	VPAND        64(R9)(SI*1), Y2, Y13
+	VPSRLW       $0x02, Y12, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
+	VPOR         Y14, Y13, Y13
+	VPMADDUBSW   128(DI), Y13, Y13
 	VPSHUFB      c7<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VPAND        64(R11)(SI*1), Y2, Y13
-	VPSRLW       $0x02, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPSHUFB      c8<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R11)(SI*1), Y13
+	VMOVDQU      64(R9)(SI*1), Y13
 	VPSRLW       $0x02, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x03, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   160(DI), Y13, Y13
-	VPSHUFB      c9<>+0(SB), Y11, Y14
+	VPSHUFB      c8<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R11)(SI*1), Y13
+	VMOVDQU      64(R9)(SI*1), Y13
 	VPSRLW       $0x04, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x04, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   192(DI), Y13, Y13
-	VPSHUFB      c10<>+0(SB), Y11, Y14
+	VPSHUFB      c9<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R11)(SI*1), Y13
+	VMOVDQU      64(R9)(SI*1), Y13
 	VPSRLW       $0x06, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x05, Y12, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y13, Y13
 	VPMADDUBSW   224(DI), Y13, Y13
-	VPSHUFB      c11<>+0(SB), Y11, Y12
+	VPSHUFB      c10<>+0(SB), Y11, Y12
 	VPMADDWD     Y12, Y13, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y4, Y11, Y11
@@ -1058,158 +1044,158 @@ block4:
 	VPHADDD      Y10, Y9, Y9
 	VPHADDD      Y9, Y8, Y8
 	VPMOVSXBW    16(SP), Y10
-	VMOVDQU      (R12), Y11
-	VPAND        32(R12), Y2, Y9
+	VMOVDQU      (R10), Y11
+	VPAND        32(R10), Y2, Y9
 	VPSLLW       $0x02, Y11, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y9, Y9
 	VPMADDUBSW   (DI), Y9, Y9
-	VPSHUFB      c4<>+0(SB), Y10, Y12
+	VPSHUFB      c3<>+0(SB), Y10, Y12
 	VPMADDWD     Y12, Y9, Y9
-	VMOVDQU      32(R12), Y12
+	VMOVDQU      32(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSLLW       $0x01, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   32(DI), Y12, Y12
+	VPSHUFB      c4<>+0(SB), Y10, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y9, Y9
+	VMOVDQU      32(R10), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        Y2, Y12, Y12
+	VPAND        c17<>+0(SB), Y11, Y13
+	VPOR         Y13, Y12, Y12
+	VPMADDUBSW   64(DI), Y12, Y12
 	VPSHUFB      c5<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R12), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPAND        c18<>+0(SB), Y11, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPSHUFB      c6<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R12), Y12
+	VMOVDQU      32(R10), Y12
 	VPSRLW       $0x06, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x01, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   96(DI), Y12, Y12
+	VPSHUFB      c6<>+0(SB), Y10, Y13
+	VPMADDWD     Y13, Y12, Y12
+	VPADDD       Y12, Y9, Y9
+	VPAND        64(R10), Y2, Y12
+	VPSRLW       $0x02, Y11, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
+	VPOR         Y13, Y12, Y12
+	VPMADDUBSW   128(DI), Y12, Y12
 	VPSHUFB      c7<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VPAND        64(R12), Y2, Y12
-	VPSRLW       $0x02, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R12), Y12
+	VMOVDQU      64(R10), Y12
 	VPSRLW       $0x02, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x03, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c9<>+0(SB), Y10, Y13
+	VPSHUFB      c8<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R12), Y12
+	VMOVDQU      64(R10), Y12
 	VPSRLW       $0x04, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x04, Y11, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   192(DI), Y12, Y12
-	VPSHUFB      c10<>+0(SB), Y10, Y13
+	VPSHUFB      c9<>+0(SB), Y10, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R12), Y12
+	VMOVDQU      64(R10), Y12
 	VPSRLW       $0x06, Y12, Y12
 	VPAND        Y2, Y12, Y12
 	VPSRLW       $0x05, Y11, Y11
-	VPAND        c18<>+0(SB), Y11, Y11
+	VPAND        c17<>+0(SB), Y11, Y11
 	VPOR         Y11, Y12, Y12
 	VPMADDUBSW   224(DI), Y12, Y12
-	VPSHUFB      c11<>+0(SB), Y10, Y11
+	VPSHUFB      c10<>+0(SB), Y10, Y11
 	VPMADDWD     Y11, Y12, Y12
 	VPADDD       Y12, Y9, Y9
 	VPMADDWD     Y4, Y10, Y10
 	VPSLLD       $0x02, Y10, Y10
 	VPSUBD       Y10, Y9, Y9
 	VPMOVSXBW    48(SP), Y11
-	VMOVDQU      (R12)(DX*1), Y12
-	VPAND        32(R12)(DX*1), Y2, Y10
+	VMOVDQU      (R10)(DX*1), Y12
+	VPAND        32(R10)(DX*1), Y2, Y10
 	VPSLLW       $0x02, Y12, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y10, Y10
 	VPMADDUBSW   (DI), Y10, Y10
-	VPSHUFB      c4<>+0(SB), Y11, Y13
+	VPSHUFB      c3<>+0(SB), Y11, Y13
 	VPMADDWD     Y13, Y10, Y10
-	VMOVDQU      32(R12)(DX*1), Y13
+	VMOVDQU      32(R10)(DX*1), Y13
 	VPSRLW       $0x02, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSLLW       $0x01, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   32(DI), Y13, Y13
+	VPSHUFB      c4<>+0(SB), Y11, Y14
+	VPMADDWD     Y14, Y13, Y13
+	VPADDD       Y13, Y10, Y10
+	VMOVDQU      32(R10)(DX*1), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        Y2, Y13, Y13
+	VPAND        c17<>+0(SB), Y12, Y14
+	VPOR         Y14, Y13, Y13
+	VPMADDUBSW   64(DI), Y13, Y13
 	VPSHUFB      c5<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R12)(DX*1), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPAND        c18<>+0(SB), Y12, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPSHUFB      c6<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R12)(DX*1), Y13
+	VMOVDQU      32(R10)(DX*1), Y13
 	VPSRLW       $0x06, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x01, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   96(DI), Y13, Y13
+	VPSHUFB      c6<>+0(SB), Y11, Y14
+	VPMADDWD     Y14, Y13, Y13
+	VPADDD       Y13, Y10, Y10
+	VPAND        64(R10)(DX*1), Y2, Y13
+	VPSRLW       $0x02, Y12, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
+	VPOR         Y14, Y13, Y13
+	VPMADDUBSW   128(DI), Y13, Y13
 	VPSHUFB      c7<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VPAND        64(R12)(DX*1), Y2, Y13
-	VPSRLW       $0x02, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPSHUFB      c8<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R12)(DX*1), Y13
+	VMOVDQU      64(R10)(DX*1), Y13
 	VPSRLW       $0x02, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x03, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   160(DI), Y13, Y13
-	VPSHUFB      c9<>+0(SB), Y11, Y14
+	VPSHUFB      c8<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R12)(DX*1), Y13
+	VMOVDQU      64(R10)(DX*1), Y13
 	VPSRLW       $0x04, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x04, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   192(DI), Y13, Y13
-	VPSHUFB      c10<>+0(SB), Y11, Y14
+	VPSHUFB      c9<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R12)(DX*1), Y13
+	VMOVDQU      64(R10)(DX*1), Y13
 	VPSRLW       $0x06, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x05, Y12, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y13, Y13
 	VPMADDUBSW   224(DI), Y13, Y13
-	VPSHUFB      c11<>+0(SB), Y11, Y12
+	VPSHUFB      c10<>+0(SB), Y11, Y12
 	VPMADDWD     Y12, Y13, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y4, Y11, Y11
@@ -1217,158 +1203,158 @@ block4:
 	VPSUBD       Y11, Y10, Y10
 	VPHADDD      Y10, Y9, Y9
 	VPMOVSXBW    80(SP), Y11
-	VMOVDQU      (R12)(DX*2), Y12
-	VPAND        32(R12)(DX*2), Y2, Y10
+	VMOVDQU      (R10)(DX*2), Y12
+	VPAND        32(R10)(DX*2), Y2, Y10
 	VPSLLW       $0x02, Y12, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y10, Y10
 	VPMADDUBSW   (DI), Y10, Y10
-	VPSHUFB      c4<>+0(SB), Y11, Y13
+	VPSHUFB      c3<>+0(SB), Y11, Y13
 	VPMADDWD     Y13, Y10, Y10
-	VMOVDQU      32(R12)(DX*2), Y13
+	VMOVDQU      32(R10)(DX*2), Y13
 	VPSRLW       $0x02, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSLLW       $0x01, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   32(DI), Y13, Y13
+	VPSHUFB      c4<>+0(SB), Y11, Y14
+	VPMADDWD     Y14, Y13, Y13
+	VPADDD       Y13, Y10, Y10
+	VMOVDQU      32(R10)(DX*2), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        Y2, Y13, Y13
+	VPAND        c17<>+0(SB), Y12, Y14
+	VPOR         Y14, Y13, Y13
+	VPMADDUBSW   64(DI), Y13, Y13
 	VPSHUFB      c5<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R12)(DX*2), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPAND        c18<>+0(SB), Y12, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPSHUFB      c6<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R12)(DX*2), Y13
+	VMOVDQU      32(R10)(DX*2), Y13
 	VPSRLW       $0x06, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x01, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   96(DI), Y13, Y13
+	VPSHUFB      c6<>+0(SB), Y11, Y14
+	VPMADDWD     Y14, Y13, Y13
+	VPADDD       Y13, Y10, Y10
+	VPAND        64(R10)(DX*2), Y2, Y13
+	VPSRLW       $0x02, Y12, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
+	VPOR         Y14, Y13, Y13
+	VPMADDUBSW   128(DI), Y13, Y13
 	VPSHUFB      c7<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VPAND        64(R12)(DX*2), Y2, Y13
-	VPSRLW       $0x02, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPSHUFB      c8<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R12)(DX*2), Y13
+	VMOVDQU      64(R10)(DX*2), Y13
 	VPSRLW       $0x02, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x03, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   160(DI), Y13, Y13
-	VPSHUFB      c9<>+0(SB), Y11, Y14
+	VPSHUFB      c8<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R12)(DX*2), Y13
+	VMOVDQU      64(R10)(DX*2), Y13
 	VPSRLW       $0x04, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x04, Y12, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y13, Y13
 	VPMADDUBSW   192(DI), Y13, Y13
-	VPSHUFB      c10<>+0(SB), Y11, Y14
+	VPSHUFB      c9<>+0(SB), Y11, Y14
 	VPMADDWD     Y14, Y13, Y13
 	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R12)(DX*2), Y13
+	VMOVDQU      64(R10)(DX*2), Y13
 	VPSRLW       $0x06, Y13, Y13
 	VPAND        Y2, Y13, Y13
 	VPSRLW       $0x05, Y12, Y12
-	VPAND        c18<>+0(SB), Y12, Y12
+	VPAND        c17<>+0(SB), Y12, Y12
 	VPOR         Y12, Y13, Y13
 	VPMADDUBSW   224(DI), Y13, Y13
-	VPSHUFB      c11<>+0(SB), Y11, Y12
+	VPSHUFB      c10<>+0(SB), Y11, Y12
 	VPMADDWD     Y12, Y13, Y13
 	VPADDD       Y13, Y10, Y10
 	VPMADDWD     Y4, Y11, Y11
 	VPSLLD       $0x02, Y11, Y11
 	VPSUBD       Y11, Y10, Y10
 	VPMOVSXBW    112(SP), Y12
-	VMOVDQU      (R12)(SI*1), Y13
-	VPAND        32(R12)(SI*1), Y2, Y11
+	VMOVDQU      (R10)(SI*1), Y13
+	VPAND        32(R10)(SI*1), Y2, Y11
 	VPSLLW       $0x02, Y13, Y14
-	VPAND        c18<>+0(SB), Y14, Y14
+	VPAND        c17<>+0(SB), Y14, Y14
 	VPOR         Y14, Y11, Y11
 	VPMADDUBSW   (DI), Y11, Y11
-	VPSHUFB      c4<>+0(SB), Y12, Y14
+	VPSHUFB      c3<>+0(SB), Y12, Y14
 	VPMADDWD     Y14, Y11, Y11
-	VMOVDQU      32(R12)(SI*1), Y14
+	VMOVDQU      32(R10)(SI*1), Y14
 	VPSRLW       $0x02, Y14, Y14
 	VPAND        Y2, Y14, Y14
 	VPSLLW       $0x01, Y13, Y15
-	VPAND        c18<>+0(SB), Y15, Y15
+	VPAND        c17<>+0(SB), Y15, Y15
 	VPOR         Y15, Y14, Y14
 	VPMADDUBSW   32(DI), Y14, Y14
+	VPSHUFB      c4<>+0(SB), Y12, Y15
+	VPMADDWD     Y15, Y14, Y14
+	VPADDD       Y14, Y11, Y11
+	VMOVDQU      32(R10)(SI*1), Y14
+	VPSRLW       $0x04, Y14, Y14
+	VPAND        Y2, Y14, Y14
+	VPAND        c17<>+0(SB), Y13, Y15
+	VPOR         Y15, Y14, Y14
+	VPMADDUBSW   64(DI), Y14, Y14
 	VPSHUFB      c5<>+0(SB), Y12, Y15
 	VPMADDWD     Y15, Y14, Y14
 	VPADDD       Y14, Y11, Y11
-	VMOVDQU      32(R12)(SI*1), Y14
-	VPSRLW       $0x04, Y14, Y14
-	VPAND        Y2, Y14, Y14
-	VPAND        c18<>+0(SB), Y13, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   64(DI), Y14, Y14
-	VPSHUFB      c6<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VMOVDQU      32(R12)(SI*1), Y14
+	VMOVDQU      32(R10)(SI*1), Y14
 	VPSRLW       $0x06, Y14, Y14
 	VPAND        Y2, Y14, Y14
 	VPSRLW       $0x01, Y13, Y15
-	VPAND        c18<>+0(SB), Y15, Y15
+	VPAND        c17<>+0(SB), Y15, Y15
 	VPOR         Y15, Y14, Y14
 	VPMADDUBSW   96(DI), Y14, Y14
+	VPSHUFB      c6<>+0(SB), Y12, Y15
+	VPMADDWD     Y15, Y14, Y14
+	VPADDD       Y14, Y11, Y11
+	VPAND        64(R10)(SI*1), Y2, Y14
+	VPSRLW       $0x02, Y13, Y15
+	VPAND        c17<>+0(SB), Y15, Y15
+	VPOR         Y15, Y14, Y14
+	VPMADDUBSW   128(DI), Y14, Y14
 	VPSHUFB      c7<>+0(SB), Y12, Y15
 	VPMADDWD     Y15, Y14, Y14
 	VPADDD       Y14, Y11, Y11
-	VPAND        64(R12)(SI*1), Y2, Y14
-	VPSRLW       $0x02, Y13, Y15
-	VPAND        c18<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   128(DI), Y14, Y14
-	VPSHUFB      c8<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VMOVDQU      64(R12)(SI*1), Y14
+	VMOVDQU      64(R10)(SI*1), Y14
 	VPSRLW       $0x02, Y14, Y14
 	VPAND        Y2, Y14, Y14
 	VPSRLW       $0x03, Y13, Y15
-	VPAND        c18<>+0(SB), Y15, Y15
+	VPAND        c17<>+0(SB), Y15, Y15
 	VPOR         Y15, Y14, Y14
 	VPMADDUBSW   160(DI), Y14, Y14
-	VPSHUFB      c9<>+0(SB), Y12, Y15
+	VPSHUFB      c8<>+0(SB), Y12, Y15
 	VPMADDWD     Y15, Y14, Y14
 	VPADDD       Y14, Y11, Y11
-	VMOVDQU      64(R12)(SI*1), Y14
+	VMOVDQU      64(R10)(SI*1), Y14
 	VPSRLW       $0x04, Y14, Y14
 	VPAND        Y2, Y14, Y14
 	VPSRLW       $0x04, Y13, Y15
-	VPAND        c18<>+0(SB), Y15, Y15
+	VPAND        c17<>+0(SB), Y15, Y15
 	VPOR         Y15, Y14, Y14
 	VPMADDUBSW   192(DI), Y14, Y14
-	VPSHUFB      c10<>+0(SB), Y12, Y15
+	VPSHUFB      c9<>+0(SB), Y12, Y15
 	VPMADDWD     Y15, Y14, Y14
 	VPADDD       Y14, Y11, Y11
-	VMOVDQU      64(R12)(SI*1), Y14
+	VMOVDQU      64(R10)(SI*1), Y14
 	VPSRLW       $0x06, Y14, Y14
 	VPAND        Y2, Y14, Y14
 	VPSRLW       $0x05, Y13, Y13
-	VPAND        c18<>+0(SB), Y13, Y13
+	VPAND        c17<>+0(SB), Y13, Y13
 	VPOR         Y13, Y14, Y14
 	VPMADDUBSW   224(DI), Y14, Y14
-	VPSHUFB      c11<>+0(SB), Y12, Y13
+	VPSHUFB      c10<>+0(SB), Y12, Y13
 	VPMADDWD     Y13, Y14, Y14
 	VPADDD       Y14, Y11, Y11
 	VPMADDWD     Y4, Y12, Y4
@@ -1379,34 +1365,32 @@ block4:
 	VPERM2I128   $0x20, Y4, Y8, Y9
 	VPERM2I128   $0x31, Y4, Y8, Y4
 	VPADDD       Y4, Y9, Y9
-	MOVWLZX      108(R11)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         108(R11)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         108(R11)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         108(R11), R14
-	VMOVQ        R14, X3
-	MOVWLZX      108(R12)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         108(R12)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         108(R12)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         108(R12), R14
-	VPINSRQ      $0x01, R14, X3, X3
+	MOVWLZX      108(R9)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         108(R9)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         108(R9)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         108(R9), R12
+	VMOVQ        R12, X3
+	MOVWLZX      108(R10)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         108(R10)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         108(R10)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         108(R10), R12
+	VPINSRQ      $0x01, R12, X3, X3
 	VCVTPH2PS    X3, Y4
 	VCVTDQ2PS    Y9, Y9
-	VBROADCASTSS (R8), Y8
+	VBROADCASTSS 304(DI), Y8
 	VMULPS       Y8, Y4, Y4
 	VMULPS       Y4, Y9, Y9
 	VADDPS       Y9, Y0, Y0
-	ADDQ         $+110, R11
-	ADDQ         $+110, R12
-	ADDQ         $+256, DI
-	ADDQ         $+4, R8
-	ADDQ         $+32, R9
-	DECQ         R10
+	ADDQ         $+110, R9
+	ADDQ         $+110, R10
+	ADDQ         $+320, DI
+	DECQ         R8
 	JNZ          block4
 	VMOVUPS      Y0, (AX)
 	ADDQ         $+32, AX
@@ -1416,1421 +1400,1404 @@ block4:
 	VZEROUPPER
 	RET
 
-DATA c13<>+0(SB)/8, $0x0d0c0b0a0d0c0b0a
-DATA c13<>+8(SB)/8, $0x0d0c0b0a0d0c0b0a
-DATA c13<>+16(SB)/8, $0x0d0c0b0a0d0c0b0a
-DATA c13<>+24(SB)/8, $0x0d0c0b0a0d0c0b0a
+DATA c12<>+0(SB)/8, $0x0d0c0b0a0d0c0b0a
+DATA c12<>+8(SB)/8, $0x0d0c0b0a0d0c0b0a
+DATA c12<>+16(SB)/8, $0x0d0c0b0a0d0c0b0a
+DATA c12<>+24(SB)/8, $0x0d0c0b0a0d0c0b0a
+GLOBL c12<>(SB), RODATA|NOPTR, $32
+
+DATA c13<>+0(SB)/8, $0x0908070605040302
+DATA c13<>+8(SB)/8, $0x0908070605040302
+DATA c13<>+16(SB)/8, $0x0908070605040302
+DATA c13<>+24(SB)/8, $0x0908070605040302
 GLOBL c13<>(SB), RODATA|NOPTR, $32
 
-DATA c14<>+0(SB)/8, $0x0908070605040302
-DATA c14<>+8(SB)/8, $0x0908070605040302
-DATA c14<>+16(SB)/8, $0x0908070605040302
-DATA c14<>+24(SB)/8, $0x0908070605040302
+DATA c14<>+0(SB)/8, $0x0000000000000000
+DATA c14<>+8(SB)/8, $0x0000000400000004
+DATA c14<>+16(SB)/8, $0x0000000000000000
+DATA c14<>+24(SB)/8, $0x0000000400000004
 GLOBL c14<>(SB), RODATA|NOPTR, $32
 
-DATA c15<>+0(SB)/8, $0x0000000000000000
-DATA c15<>+8(SB)/8, $0x0000000400000004
-DATA c15<>+16(SB)/8, $0x0000000000000000
-DATA c15<>+24(SB)/8, $0x0000000400000004
+DATA c15<>+0(SB)/8, $0x0000000200000000
+DATA c15<>+8(SB)/8, $0x0000000600000004
+DATA c15<>+16(SB)/8, $0x0000000200000000
+DATA c15<>+24(SB)/8, $0x0000000600000004
 GLOBL c15<>(SB), RODATA|NOPTR, $32
 
-DATA c16<>+0(SB)/8, $0x0000000200000000
-DATA c16<>+8(SB)/8, $0x0000000600000004
-DATA c16<>+16(SB)/8, $0x0000000200000000
-DATA c16<>+24(SB)/8, $0x0000000600000004
+DATA c16<>+0(SB)/8, $0x2020202020202020
+DATA c16<>+8(SB)/8, $0x2020202020202020
+DATA c16<>+16(SB)/8, $0x2020202020202020
+DATA c16<>+24(SB)/8, $0x2020202020202020
 GLOBL c16<>(SB), RODATA|NOPTR, $32
 
-DATA c17<>+0(SB)/8, $0x2020202020202020
-DATA c17<>+8(SB)/8, $0x2020202020202020
-DATA c17<>+16(SB)/8, $0x2020202020202020
-DATA c17<>+24(SB)/8, $0x2020202020202020
+DATA c17<>+0(SB)/8, $0x0404040404040404
+DATA c17<>+8(SB)/8, $0x0404040404040404
+DATA c17<>+16(SB)/8, $0x0404040404040404
+DATA c17<>+24(SB)/8, $0x0404040404040404
 GLOBL c17<>(SB), RODATA|NOPTR, $32
 
-DATA c18<>+0(SB)/8, $0x0404040404040404
-DATA c18<>+8(SB)/8, $0x0404040404040404
-DATA c18<>+16(SB)/8, $0x0404040404040404
-DATA c18<>+24(SB)/8, $0x0404040404040404
-GLOBL c18<>(SB), RODATA|NOPTR, $32
-
-// func gemvQ4KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ4KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·gemvQ4KAVX2(SB), NOSPLIT, $256-64
+TEXT ·gemvQ4KAVX2(SB), NOSPLIT, $256-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y2
 
 group5:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block6:
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	PREFETCHT1   128(R13)
-	PREFETCHT1   192(R13)
-	PREFETCHT1   256(R13)
-	PREFETCHT1   320(R13)
-	PREFETCHT1   384(R13)
-	PREFETCHT1   448(R13)
-	PREFETCHT1   512(R13)
-	PREFETCHT1   576(R13)
-	PREFETCHT1   640(R13)
-	PREFETCHT1   704(R13)
-	PREFETCHT1   768(R13)
-	PREFETCHT1   832(R13)
-	PREFETCHT1   896(R13)
-	PREFETCHT1   960(R13)
-	PREFETCHT1   1024(R13)
-	PREFETCHT1   1088(R13)
-	ADDQ         $+1152, R13
-	VPMADDWD     (R9), Y2, Y3
-	VPACKSSDW    Y3, Y3, Y3
-	VPERMQ       $0x88, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VMOVDQU      (R11), X5
-	VINSERTI128  $0x01, (R12), Y5, Y5
-	VPSHUFB      c19<>+0(SB), Y5, Y6
-	VPSHUFB      c20<>+0(SB), Y5, Y5
-	VPSRLVD      c21<>+0(SB), Y5, Y5
-	VPAND        c22<>+0(SB), Y5, Y5
-	VPSRLD       $0x02, Y6, Y6
-	VPAND        c23<>+0(SB), Y6, Y6
-	VPOR         Y6, Y5, Y5
-	VPSHUFB      c24<>+0(SB), Y5, Y6
-	VMOVDQU      Y6, (SP)
-	VPSHUFB      c25<>+0(SB), Y5, Y6
-	VMOVDQU      Y6, 32(SP)
-	VPUNPCKHBW   Y4, Y5, Y5
-	VPMADDWD     Y3, Y5, Y5
-	VMOVDQU      (R11)(DX*1), X7
-	VINSERTI128  $0x01, (R12)(DX*1), Y7, Y7
-	VPSHUFB      c19<>+0(SB), Y7, Y6
-	VPSHUFB      c20<>+0(SB), Y7, Y7
-	VPSRLVD      c21<>+0(SB), Y7, Y7
-	VPAND        c22<>+0(SB), Y7, Y7
-	VPSRLD       $0x02, Y6, Y6
-	VPAND        c23<>+0(SB), Y6, Y6
-	VPOR         Y6, Y7, Y7
-	VPSHUFB      c24<>+0(SB), Y7, Y6
-	VMOVDQU      Y6, 64(SP)
-	VPSHUFB      c25<>+0(SB), Y7, Y6
-	VMOVDQU      Y6, 96(SP)
-	VPUNPCKHBW   Y4, Y7, Y7
-	VPMADDWD     Y3, Y7, Y7
-	VPHADDD      Y7, Y5, Y6
-	VMOVDQU      (R11)(DX*2), X8
-	VINSERTI128  $0x01, (R12)(DX*2), Y8, Y8
-	VPSHUFB      c19<>+0(SB), Y8, Y10
-	VPSHUFB      c20<>+0(SB), Y8, Y8
-	VPSRLVD      c21<>+0(SB), Y8, Y8
-	VPAND        c22<>+0(SB), Y8, Y8
-	VPSRLD       $0x02, Y10, Y10
-	VPAND        c23<>+0(SB), Y10, Y10
-	VPOR         Y10, Y8, Y8
-	VPSHUFB      c24<>+0(SB), Y8, Y10
-	VMOVDQU      Y10, 128(SP)
-	VPSHUFB      c25<>+0(SB), Y8, Y10
-	VMOVDQU      Y10, 160(SP)
-	VPUNPCKHBW   Y4, Y8, Y8
-	VPMADDWD     Y3, Y8, Y8
-	VMOVDQU      (R11)(SI*1), X9
-	VINSERTI128  $0x01, (R12)(SI*1), Y9, Y9
-	VPSHUFB      c19<>+0(SB), Y9, Y10
-	VPSHUFB      c20<>+0(SB), Y9, Y9
-	VPSRLVD      c21<>+0(SB), Y9, Y9
-	VPAND        c22<>+0(SB), Y9, Y9
-	VPSRLD       $0x02, Y10, Y10
-	VPAND        c23<>+0(SB), Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPSHUFB      c24<>+0(SB), Y9, Y10
-	VMOVDQU      Y10, 192(SP)
-	VPSHUFB      c25<>+0(SB), Y9, Y10
-	VMOVDQU      Y10, 224(SP)
-	VPUNPCKHBW   Y4, Y9, Y9
-	VPMADDWD     Y3, Y9, Y9
-	VPHADDD      Y9, Y8, Y3
-	VPHADDD      Y3, Y6, Y3
-	VMOVDQU      16(R11), Y6
-	VPAND        Y1, Y6, Y4
-	VPMADDUBSW   (DI), Y4, Y4
-	VPBROADCASTD (SP), Y10
-	VPMADDWD     Y10, Y4, Y4
-	VPSRLW       $0x04, Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDUBSW   32(DI), Y6, Y6
-	VPBROADCASTD 4(SP), Y10
-	VPMADDWD     Y10, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VMOVDQU      48(R11), Y6
-	VPAND        Y1, Y6, Y10
-	VPMADDUBSW   64(DI), Y10, Y10
-	VPBROADCASTD 8(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VPSRLW       $0x04, Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDUBSW   96(DI), Y6, Y6
-	VPBROADCASTD 12(SP), Y10
-	VPMADDWD     Y10, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VMOVDQU      80(R11), Y6
-	VPAND        Y1, Y6, Y10
-	VPMADDUBSW   128(DI), Y10, Y10
-	VPBROADCASTD 32(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VPSRLW       $0x04, Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDUBSW   160(DI), Y6, Y6
-	VPBROADCASTD 36(SP), Y10
-	VPMADDWD     Y10, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VMOVDQU      112(R11), Y6
-	VPAND        Y1, Y6, Y10
-	VPMADDUBSW   192(DI), Y10, Y10
-	VPBROADCASTD 40(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VPSRLW       $0x04, Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPMADDUBSW   224(DI), Y6, Y6
-	VPBROADCASTD 44(SP), Y10
-	VPMADDWD     Y10, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VMOVDQU      16(R11)(DX*1), Y10
-	VPAND        Y1, Y10, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD 64(SP), Y11
-	VPMADDWD     Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   32(DI), Y10, Y10
-	VPBROADCASTD 68(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      48(R11)(DX*1), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   64(DI), Y11, Y11
-	VPBROADCASTD 72(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   96(DI), Y10, Y10
-	VPBROADCASTD 76(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      80(R11)(DX*1), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPBROADCASTD 96(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   160(DI), Y10, Y10
-	VPBROADCASTD 100(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      112(R11)(DX*1), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   192(DI), Y11, Y11
-	VPBROADCASTD 104(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   224(DI), Y10, Y10
-	VPBROADCASTD 108(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VPHADDD      Y6, Y4, Y4
-	VMOVDQU      16(R11)(DX*2), Y10
-	VPAND        Y1, Y10, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD 128(SP), Y11
-	VPMADDWD     Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   32(DI), Y10, Y10
-	VPBROADCASTD 132(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      48(R11)(DX*2), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   64(DI), Y11, Y11
-	VPBROADCASTD 136(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   96(DI), Y10, Y10
-	VPBROADCASTD 140(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      80(R11)(DX*2), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPBROADCASTD 160(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   160(DI), Y10, Y10
-	VPBROADCASTD 164(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      112(R11)(DX*2), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   192(DI), Y11, Y11
-	VPBROADCASTD 168(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   224(DI), Y10, Y10
-	VPBROADCASTD 172(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      16(R11)(SI*1), Y11
-	VPAND        Y1, Y11, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPBROADCASTD 192(SP), Y12
-	VPMADDWD     Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPBROADCASTD 196(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      48(R11)(SI*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPBROADCASTD 200(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   96(DI), Y11, Y11
-	VPBROADCASTD 204(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      80(R11)(SI*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPBROADCASTD 224(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPBROADCASTD 228(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      112(R11)(SI*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPBROADCASTD 232(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   224(DI), Y11, Y11
-	VPBROADCASTD 236(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VPHADDD      Y10, Y6, Y6
-	VPHADDD      Y6, Y4, Y4
-	VMOVDQU      16(R12), Y10
-	VPAND        Y1, Y10, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD 16(SP), Y11
-	VPMADDWD     Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   32(DI), Y10, Y10
-	VPBROADCASTD 20(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      48(R12), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   64(DI), Y11, Y11
-	VPBROADCASTD 24(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   96(DI), Y10, Y10
-	VPBROADCASTD 28(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      80(R12), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPBROADCASTD 48(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   160(DI), Y10, Y10
-	VPBROADCASTD 52(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      112(R12), Y10
-	VPAND        Y1, Y10, Y11
-	VPMADDUBSW   192(DI), Y11, Y11
-	VPBROADCASTD 56(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPMADDUBSW   224(DI), Y10, Y10
-	VPBROADCASTD 60(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y6, Y6
-	VMOVDQU      16(R12)(DX*1), Y11
-	VPAND        Y1, Y11, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPBROADCASTD 80(SP), Y12
-	VPMADDWD     Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPBROADCASTD 84(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      48(R12)(DX*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPBROADCASTD 88(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   96(DI), Y11, Y11
-	VPBROADCASTD 92(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      80(R12)(DX*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPBROADCASTD 112(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPBROADCASTD 116(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      112(R12)(DX*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPBROADCASTD 120(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   224(DI), Y11, Y11
-	VPBROADCASTD 124(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VPHADDD      Y10, Y6, Y6
-	VMOVDQU      16(R12)(DX*2), Y11
-	VPAND        Y1, Y11, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPBROADCASTD 144(SP), Y12
-	VPMADDWD     Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPBROADCASTD 148(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      48(R12)(DX*2), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPBROADCASTD 152(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   96(DI), Y11, Y11
-	VPBROADCASTD 156(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      80(R12)(DX*2), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPBROADCASTD 176(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPBROADCASTD 180(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      112(R12)(DX*2), Y11
-	VPAND        Y1, Y11, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPBROADCASTD 184(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPMADDUBSW   224(DI), Y11, Y11
-	VPBROADCASTD 188(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y10, Y10
-	VMOVDQU      16(R12)(SI*1), Y12
-	VPAND        Y1, Y12, Y11
-	VPMADDUBSW   (DI), Y11, Y11
-	VPBROADCASTD 208(SP), Y13
-	VPMADDWD     Y13, Y11, Y11
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPBROADCASTD 212(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y11, Y11
-	VMOVDQU      48(R12)(SI*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPBROADCASTD 216(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y11, Y11
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPMADDUBSW   96(DI), Y12, Y12
-	VPBROADCASTD 220(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y11, Y11
-	VMOVDQU      80(R12)(SI*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPBROADCASTD 240(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y11, Y11
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPBROADCASTD 244(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y11, Y11
-	VMOVDQU      112(R12)(SI*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPMADDUBSW   192(DI), Y13, Y13
-	VPBROADCASTD 248(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y11, Y11
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPMADDUBSW   224(DI), Y12, Y12
-	VPBROADCASTD 252(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y11, Y11
-	VPHADDD      Y11, Y10, Y10
-	VPHADDD      Y10, Y6, Y6
-	VPERM2I128   $0x20, Y6, Y4, Y10
-	VPERM2I128   $0x31, Y6, Y4, Y4
-	VPADDD       Y4, Y10, Y10
-	VMOVD        (R11), X5
-	VPINSRD      $0x01, (R11)(DX*1), X5, X5
-	VPINSRD      $0x02, (R11)(DX*2), X5, X5
-	VPINSRD      $0x03, (R11)(SI*1), X5, X5
-	VPSHUFB      c12<>+0(SB), X5, X5
-	VMOVD        (R12), X6
-	VPINSRD      $0x01, (R12)(DX*1), X6, X6
-	VPINSRD      $0x02, (R12)(DX*2), X6, X6
-	VPINSRD      $0x03, (R12)(SI*1), X6, X6
-	VPSHUFB      c12<>+0(SB), X6, X6
-	VPUNPCKLQDQ  X6, X5, X4
-	VPUNPCKHQDQ  X6, X5, X5
-	VCVTPH2PS    X4, Y4
-	VCVTPH2PS    X5, Y6
-	VBROADCASTSS (R8), Y11
-	VCVTDQ2PS    Y10, Y10
-	VMULPS       Y11, Y4, Y4
-	VMULPS       Y4, Y10, Y10
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y11, Y6, Y6
-	VMULPS       Y6, Y3, Y3
-	VSUBPS       Y3, Y10, Y10
-	VADDPS       Y10, Y0, Y0
-	ADDQ         $+144, R11
-	ADDQ         $+144, R12
-	ADDQ         $+256, DI
-	ADDQ         $+4, R8
-	ADDQ         $+32, R9
-	DECQ         R10
-	JNZ          block6
-	VMOVUPS      Y0, (AX)
-	ADDQ         $+32, AX
-	LEAQ         (CX)(DX*8), CX
-	DECQ         BX
-	JNZ          group5
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	PREFETCHT1     192(R11)
+	PREFETCHT1     256(R11)
+	PREFETCHT1     320(R11)
+	PREFETCHT1     384(R11)
+	PREFETCHT1     448(R11)
+	PREFETCHT1     512(R11)
+	PREFETCHT1     576(R11)
+	PREFETCHT1     640(R11)
+	PREFETCHT1     704(R11)
+	PREFETCHT1     768(R11)
+	PREFETCHT1     832(R11)
+	PREFETCHT1     896(R11)
+	PREFETCHT1     960(R11)
+	PREFETCHT1     1024(R11)
+	PREFETCHT1     1088(R11)
+	ADDQ           $+1152, R11
+	VBROADCASTI128 288(DI), Y2
+	VPXOR          Y3, Y3, Y3
+	VMOVDQU        (R9), X4
+	VINSERTI128    $0x01, (R10), Y4, Y4
+	VPSHUFB        c18<>+0(SB), Y4, Y5
+	VPSHUFB        c19<>+0(SB), Y4, Y4
+	VPSRLVD        c20<>+0(SB), Y4, Y4
+	VPAND          c21<>+0(SB), Y4, Y4
+	VPSRLD         $0x02, Y5, Y5
+	VPAND          c22<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPSHUFB        c23<>+0(SB), Y4, Y5
+	VMOVDQU        Y5, (SP)
+	VPSHUFB        c24<>+0(SB), Y4, Y5
+	VMOVDQU        Y5, 32(SP)
+	VPUNPCKHBW     Y3, Y4, Y4
+	VPMADDWD       Y2, Y4, Y4
+	VMOVDQU        (R9)(DX*1), X6
+	VINSERTI128    $0x01, (R10)(DX*1), Y6, Y6
+	VPSHUFB        c18<>+0(SB), Y6, Y5
+	VPSHUFB        c19<>+0(SB), Y6, Y6
+	VPSRLVD        c20<>+0(SB), Y6, Y6
+	VPAND          c21<>+0(SB), Y6, Y6
+	VPSRLD         $0x02, Y5, Y5
+	VPAND          c22<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPSHUFB        c23<>+0(SB), Y6, Y5
+	VMOVDQU        Y5, 64(SP)
+	VPSHUFB        c24<>+0(SB), Y6, Y5
+	VMOVDQU        Y5, 96(SP)
+	VPUNPCKHBW     Y3, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPHADDD        Y6, Y4, Y5
+	VMOVDQU        (R9)(DX*2), X7
+	VINSERTI128    $0x01, (R10)(DX*2), Y7, Y7
+	VPSHUFB        c18<>+0(SB), Y7, Y9
+	VPSHUFB        c19<>+0(SB), Y7, Y7
+	VPSRLVD        c20<>+0(SB), Y7, Y7
+	VPAND          c21<>+0(SB), Y7, Y7
+	VPSRLD         $0x02, Y9, Y9
+	VPAND          c22<>+0(SB), Y9, Y9
+	VPOR           Y9, Y7, Y7
+	VPSHUFB        c23<>+0(SB), Y7, Y9
+	VMOVDQU        Y9, 128(SP)
+	VPSHUFB        c24<>+0(SB), Y7, Y9
+	VMOVDQU        Y9, 160(SP)
+	VPUNPCKHBW     Y3, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VMOVDQU        (R9)(SI*1), X8
+	VINSERTI128    $0x01, (R10)(SI*1), Y8, Y8
+	VPSHUFB        c18<>+0(SB), Y8, Y9
+	VPSHUFB        c19<>+0(SB), Y8, Y8
+	VPSRLVD        c20<>+0(SB), Y8, Y8
+	VPAND          c21<>+0(SB), Y8, Y8
+	VPSRLD         $0x02, Y9, Y9
+	VPAND          c22<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPSHUFB        c23<>+0(SB), Y8, Y9
+	VMOVDQU        Y9, 192(SP)
+	VPSHUFB        c24<>+0(SB), Y8, Y9
+	VMOVDQU        Y9, 224(SP)
+	VPUNPCKHBW     Y3, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPHADDD        Y8, Y7, Y2
+	VPHADDD        Y2, Y5, Y2
+	VMOVDQU        16(R9), Y5
+	VPAND          Y1, Y5, Y3
+	VPMADDUBSW     (DI), Y3, Y3
+	VPBROADCASTD   (SP), Y9
+	VPMADDWD       Y9, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     32(DI), Y5, Y5
+	VPBROADCASTD   4(SP), Y9
+	VPMADDWD       Y9, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        48(R9), Y5
+	VPAND          Y1, Y5, Y9
+	VPMADDUBSW     64(DI), Y9, Y9
+	VPBROADCASTD   8(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     96(DI), Y5, Y5
+	VPBROADCASTD   12(SP), Y9
+	VPMADDWD       Y9, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        80(R9), Y5
+	VPAND          Y1, Y5, Y9
+	VPMADDUBSW     128(DI), Y9, Y9
+	VPBROADCASTD   32(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     160(DI), Y5, Y5
+	VPBROADCASTD   36(SP), Y9
+	VPMADDWD       Y9, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        112(R9), Y5
+	VPAND          Y1, Y5, Y9
+	VPMADDUBSW     192(DI), Y9, Y9
+	VPBROADCASTD   40(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     224(DI), Y5, Y5
+	VPBROADCASTD   44(SP), Y9
+	VPMADDWD       Y9, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        16(R9)(DX*1), Y9
+	VPAND          Y1, Y9, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPBROADCASTD   64(SP), Y10
+	VPMADDWD       Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     32(DI), Y9, Y9
+	VPBROADCASTD   68(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        48(R9)(DX*1), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     64(DI), Y10, Y10
+	VPBROADCASTD   72(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPBROADCASTD   76(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        80(R9)(DX*1), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     128(DI), Y10, Y10
+	VPBROADCASTD   96(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPBROADCASTD   100(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        112(R9)(DX*1), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     192(DI), Y10, Y10
+	VPBROADCASTD   104(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPBROADCASTD   108(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VPHADDD        Y5, Y3, Y3
+	VMOVDQU        16(R9)(DX*2), Y9
+	VPAND          Y1, Y9, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPBROADCASTD   128(SP), Y10
+	VPMADDWD       Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     32(DI), Y9, Y9
+	VPBROADCASTD   132(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        48(R9)(DX*2), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     64(DI), Y10, Y10
+	VPBROADCASTD   136(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPBROADCASTD   140(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        80(R9)(DX*2), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     128(DI), Y10, Y10
+	VPBROADCASTD   160(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPBROADCASTD   164(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        112(R9)(DX*2), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     192(DI), Y10, Y10
+	VPBROADCASTD   168(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPBROADCASTD   172(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        16(R9)(SI*1), Y10
+	VPAND          Y1, Y10, Y9
+	VPMADDUBSW     (DI), Y9, Y9
+	VPBROADCASTD   192(SP), Y11
+	VPMADDWD       Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     32(DI), Y10, Y10
+	VPBROADCASTD   196(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        48(R9)(SI*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     64(DI), Y11, Y11
+	VPBROADCASTD   200(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     96(DI), Y10, Y10
+	VPBROADCASTD   204(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        80(R9)(SI*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     128(DI), Y11, Y11
+	VPBROADCASTD   224(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     160(DI), Y10, Y10
+	VPBROADCASTD   228(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        112(R9)(SI*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     192(DI), Y11, Y11
+	VPBROADCASTD   232(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     224(DI), Y10, Y10
+	VPBROADCASTD   236(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VPHADDD        Y9, Y5, Y5
+	VPHADDD        Y5, Y3, Y3
+	VMOVDQU        16(R10), Y9
+	VPAND          Y1, Y9, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPBROADCASTD   16(SP), Y10
+	VPMADDWD       Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     32(DI), Y9, Y9
+	VPBROADCASTD   20(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        48(R10), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     64(DI), Y10, Y10
+	VPBROADCASTD   24(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPBROADCASTD   28(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        80(R10), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     128(DI), Y10, Y10
+	VPBROADCASTD   48(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPBROADCASTD   52(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        112(R10), Y9
+	VPAND          Y1, Y9, Y10
+	VPMADDUBSW     192(DI), Y10, Y10
+	VPBROADCASTD   56(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPBROADCASTD   60(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VMOVDQU        16(R10)(DX*1), Y10
+	VPAND          Y1, Y10, Y9
+	VPMADDUBSW     (DI), Y9, Y9
+	VPBROADCASTD   80(SP), Y11
+	VPMADDWD       Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     32(DI), Y10, Y10
+	VPBROADCASTD   84(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        48(R10)(DX*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     64(DI), Y11, Y11
+	VPBROADCASTD   88(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     96(DI), Y10, Y10
+	VPBROADCASTD   92(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        80(R10)(DX*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     128(DI), Y11, Y11
+	VPBROADCASTD   112(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     160(DI), Y10, Y10
+	VPBROADCASTD   116(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        112(R10)(DX*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     192(DI), Y11, Y11
+	VPBROADCASTD   120(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     224(DI), Y10, Y10
+	VPBROADCASTD   124(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VPHADDD        Y9, Y5, Y5
+	VMOVDQU        16(R10)(DX*2), Y10
+	VPAND          Y1, Y10, Y9
+	VPMADDUBSW     (DI), Y9, Y9
+	VPBROADCASTD   144(SP), Y11
+	VPMADDWD       Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     32(DI), Y10, Y10
+	VPBROADCASTD   148(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        48(R10)(DX*2), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     64(DI), Y11, Y11
+	VPBROADCASTD   152(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     96(DI), Y10, Y10
+	VPBROADCASTD   156(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        80(R10)(DX*2), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     128(DI), Y11, Y11
+	VPBROADCASTD   176(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     160(DI), Y10, Y10
+	VPBROADCASTD   180(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        112(R10)(DX*2), Y10
+	VPAND          Y1, Y10, Y11
+	VPMADDUBSW     192(DI), Y11, Y11
+	VPBROADCASTD   184(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPMADDUBSW     224(DI), Y10, Y10
+	VPBROADCASTD   188(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y9, Y9
+	VMOVDQU        16(R10)(SI*1), Y11
+	VPAND          Y1, Y11, Y10
+	VPMADDUBSW     (DI), Y10, Y10
+	VPBROADCASTD   208(SP), Y12
+	VPMADDWD       Y12, Y10, Y10
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPMADDUBSW     32(DI), Y11, Y11
+	VPBROADCASTD   212(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VMOVDQU        48(R10)(SI*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPMADDUBSW     64(DI), Y12, Y12
+	VPBROADCASTD   216(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y10, Y10
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPMADDUBSW     96(DI), Y11, Y11
+	VPBROADCASTD   220(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VMOVDQU        80(R10)(SI*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPMADDUBSW     128(DI), Y12, Y12
+	VPBROADCASTD   240(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y10, Y10
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPMADDUBSW     160(DI), Y11, Y11
+	VPBROADCASTD   244(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VMOVDQU        112(R10)(SI*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPMADDUBSW     192(DI), Y12, Y12
+	VPBROADCASTD   248(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y10, Y10
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPMADDUBSW     224(DI), Y11, Y11
+	VPBROADCASTD   252(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y10, Y10
+	VPHADDD        Y10, Y9, Y9
+	VPHADDD        Y9, Y5, Y5
+	VPERM2I128     $0x20, Y5, Y3, Y9
+	VPERM2I128     $0x31, Y5, Y3, Y3
+	VPADDD         Y3, Y9, Y9
+	VMOVD          (R9), X4
+	VPINSRD        $0x01, (R9)(DX*1), X4, X4
+	VPINSRD        $0x02, (R9)(DX*2), X4, X4
+	VPINSRD        $0x03, (R9)(SI*1), X4, X4
+	VPSHUFB        c11<>+0(SB), X4, X4
+	VMOVD          (R10), X5
+	VPINSRD        $0x01, (R10)(DX*1), X5, X5
+	VPINSRD        $0x02, (R10)(DX*2), X5, X5
+	VPINSRD        $0x03, (R10)(SI*1), X5, X5
+	VPSHUFB        c11<>+0(SB), X5, X5
+	VPUNPCKLQDQ    X5, X4, X3
+	VPUNPCKHQDQ    X5, X4, X4
+	VCVTPH2PS      X3, Y3
+	VCVTPH2PS      X4, Y5
+	VBROADCASTSS   304(DI), Y10
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y10, Y3, Y3
+	VMULPS         Y3, Y9, Y9
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y10, Y5, Y5
+	VMULPS         Y5, Y2, Y2
+	VSUBPS         Y2, Y9, Y9
+	VADDPS         Y9, Y0, Y0
+	ADDQ           $+144, R9
+	ADDQ           $+144, R10
+	ADDQ           $+320, DI
+	DECQ           R8
+	JNZ            block6
+	VMOVUPS        Y0, (AX)
+	ADDQ           $+32, AX
+	LEAQ           (CX)(DX*8), CX
+	DECQ           BX
+	JNZ            group5
 	VZEROUPPER
 	RET
 
-DATA c19<>+0(SB)/8, $0x0706050480808080
-DATA c19<>+8(SB)/8, $0x0b0a090880808080
-DATA c19<>+16(SB)/8, $0x0706050480808080
-DATA c19<>+24(SB)/8, $0x0b0a090880808080
+DATA c18<>+0(SB)/8, $0x0706050480808080
+DATA c18<>+8(SB)/8, $0x0b0a090880808080
+DATA c18<>+16(SB)/8, $0x0706050480808080
+DATA c18<>+24(SB)/8, $0x0b0a090880808080
+GLOBL c18<>(SB), RODATA|NOPTR, $32
+
+DATA c19<>+0(SB)/8, $0x0f0e0d0c07060504
+DATA c19<>+8(SB)/8, $0x0f0e0d0c0b0a0908
+DATA c19<>+16(SB)/8, $0x0f0e0d0c07060504
+DATA c19<>+24(SB)/8, $0x0f0e0d0c0b0a0908
 GLOBL c19<>(SB), RODATA|NOPTR, $32
 
-DATA c20<>+0(SB)/8, $0x0f0e0d0c07060504
-DATA c20<>+8(SB)/8, $0x0f0e0d0c0b0a0908
-DATA c20<>+16(SB)/8, $0x0f0e0d0c07060504
-DATA c20<>+24(SB)/8, $0x0f0e0d0c0b0a0908
+DATA c20<>+0(SB)/8, $0x0000000000000000
+DATA c20<>+8(SB)/8, $0x0000000400000000
+DATA c20<>+16(SB)/8, $0x0000000000000000
+DATA c20<>+24(SB)/8, $0x0000000400000000
 GLOBL c20<>(SB), RODATA|NOPTR, $32
 
-DATA c21<>+0(SB)/8, $0x0000000000000000
-DATA c21<>+8(SB)/8, $0x0000000400000000
-DATA c21<>+16(SB)/8, $0x0000000000000000
-DATA c21<>+24(SB)/8, $0x0000000400000000
+DATA c21<>+0(SB)/8, $0x0f0f0f0f3f3f3f3f
+DATA c21<>+8(SB)/8, $0x0f0f0f0f3f3f3f3f
+DATA c21<>+16(SB)/8, $0x0f0f0f0f3f3f3f3f
+DATA c21<>+24(SB)/8, $0x0f0f0f0f3f3f3f3f
 GLOBL c21<>(SB), RODATA|NOPTR, $32
 
-DATA c22<>+0(SB)/8, $0x0f0f0f0f3f3f3f3f
-DATA c22<>+8(SB)/8, $0x0f0f0f0f3f3f3f3f
-DATA c22<>+16(SB)/8, $0x0f0f0f0f3f3f3f3f
-DATA c22<>+24(SB)/8, $0x0f0f0f0f3f3f3f3f
+DATA c22<>+0(SB)/8, $0x3030303030303030
+DATA c22<>+8(SB)/8, $0x3030303030303030
+DATA c22<>+16(SB)/8, $0x3030303030303030
+DATA c22<>+24(SB)/8, $0x3030303030303030
 GLOBL c22<>(SB), RODATA|NOPTR, $32
 
-DATA c23<>+0(SB)/8, $0x3030303030303030
-DATA c23<>+8(SB)/8, $0x3030303030303030
-DATA c23<>+16(SB)/8, $0x3030303030303030
-DATA c23<>+24(SB)/8, $0x3030303030303030
+DATA c23<>+0(SB)/8, $0x8001800180008000
+DATA c23<>+8(SB)/8, $0x8003800380028002
+DATA c23<>+16(SB)/8, $0x8001800180008000
+DATA c23<>+24(SB)/8, $0x8003800380028002
 GLOBL c23<>(SB), RODATA|NOPTR, $32
 
-DATA c24<>+0(SB)/8, $0x8001800180008000
-DATA c24<>+8(SB)/8, $0x8003800380028002
-DATA c24<>+16(SB)/8, $0x8001800180008000
-DATA c24<>+24(SB)/8, $0x8003800380028002
+DATA c24<>+0(SB)/8, $0x8005800580048004
+DATA c24<>+8(SB)/8, $0x8007800780068006
+DATA c24<>+16(SB)/8, $0x8005800580048004
+DATA c24<>+24(SB)/8, $0x8007800780068006
 GLOBL c24<>(SB), RODATA|NOPTR, $32
 
-DATA c25<>+0(SB)/8, $0x8005800580048004
-DATA c25<>+8(SB)/8, $0x8007800780068006
-DATA c25<>+16(SB)/8, $0x8005800580048004
-DATA c25<>+24(SB)/8, $0x8007800780068006
-GLOBL c25<>(SB), RODATA|NOPTR, $32
-
-// func gemvQ5KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ5KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·gemvQ5KAVX2(SB), NOSPLIT, $256-64
+TEXT ·gemvQ5KAVX2(SB), NOSPLIT, $256-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y2
 
 group7:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block8:
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	PREFETCHT1   128(R13)
-	PREFETCHT1   192(R13)
-	PREFETCHT1   256(R13)
-	PREFETCHT1   320(R13)
-	PREFETCHT1   384(R13)
-	PREFETCHT1   448(R13)
-	PREFETCHT1   512(R13)
-	PREFETCHT1   576(R13)
-	PREFETCHT1   640(R13)
-	PREFETCHT1   704(R13)
-	PREFETCHT1   768(R13)
-	PREFETCHT1   832(R13)
-	PREFETCHT1   896(R13)
-	PREFETCHT1   960(R13)
-	PREFETCHT1   1024(R13)
-	PREFETCHT1   1088(R13)
-	PREFETCHT1   1152(R13)
-	PREFETCHT1   1216(R13)
-	PREFETCHT1   1280(R13)
-	PREFETCHT1   1344(R13)
-	ADDQ         $+1408, R13
-	VPMADDWD     (R9), Y2, Y3
-	VPACKSSDW    Y3, Y3, Y3
-	VPERMQ       $0x88, Y3, Y3
-	VPXOR        Y4, Y4, Y4
-	VMOVDQU      (R11), X5
-	VINSERTI128  $0x01, (R12), Y5, Y5
-	VPSHUFB      c19<>+0(SB), Y5, Y6
-	VPSHUFB      c20<>+0(SB), Y5, Y5
-	VPSRLVD      c21<>+0(SB), Y5, Y5
-	VPAND        c22<>+0(SB), Y5, Y5
-	VPSRLD       $0x02, Y6, Y6
-	VPAND        c23<>+0(SB), Y6, Y6
-	VPOR         Y6, Y5, Y5
-	VPSHUFB      c24<>+0(SB), Y5, Y6
-	VMOVDQU      Y6, (SP)
-	VPSHUFB      c25<>+0(SB), Y5, Y6
-	VMOVDQU      Y6, 32(SP)
-	VPUNPCKHBW   Y4, Y5, Y5
-	VPMADDWD     Y3, Y5, Y5
-	VMOVDQU      (R11)(DX*1), X7
-	VINSERTI128  $0x01, (R12)(DX*1), Y7, Y7
-	VPSHUFB      c19<>+0(SB), Y7, Y6
-	VPSHUFB      c20<>+0(SB), Y7, Y7
-	VPSRLVD      c21<>+0(SB), Y7, Y7
-	VPAND        c22<>+0(SB), Y7, Y7
-	VPSRLD       $0x02, Y6, Y6
-	VPAND        c23<>+0(SB), Y6, Y6
-	VPOR         Y6, Y7, Y7
-	VPSHUFB      c24<>+0(SB), Y7, Y6
-	VMOVDQU      Y6, 64(SP)
-	VPSHUFB      c25<>+0(SB), Y7, Y6
-	VMOVDQU      Y6, 96(SP)
-	VPUNPCKHBW   Y4, Y7, Y7
-	VPMADDWD     Y3, Y7, Y7
-	VPHADDD      Y7, Y5, Y6
-	VMOVDQU      (R11)(DX*2), X8
-	VINSERTI128  $0x01, (R12)(DX*2), Y8, Y8
-	VPSHUFB      c19<>+0(SB), Y8, Y10
-	VPSHUFB      c20<>+0(SB), Y8, Y8
-	VPSRLVD      c21<>+0(SB), Y8, Y8
-	VPAND        c22<>+0(SB), Y8, Y8
-	VPSRLD       $0x02, Y10, Y10
-	VPAND        c23<>+0(SB), Y10, Y10
-	VPOR         Y10, Y8, Y8
-	VPSHUFB      c24<>+0(SB), Y8, Y10
-	VMOVDQU      Y10, 128(SP)
-	VPSHUFB      c25<>+0(SB), Y8, Y10
-	VMOVDQU      Y10, 160(SP)
-	VPUNPCKHBW   Y4, Y8, Y8
-	VPMADDWD     Y3, Y8, Y8
-	VMOVDQU      (R11)(SI*1), X9
-	VINSERTI128  $0x01, (R12)(SI*1), Y9, Y9
-	VPSHUFB      c19<>+0(SB), Y9, Y10
-	VPSHUFB      c20<>+0(SB), Y9, Y9
-	VPSRLVD      c21<>+0(SB), Y9, Y9
-	VPAND        c22<>+0(SB), Y9, Y9
-	VPSRLD       $0x02, Y10, Y10
-	VPAND        c23<>+0(SB), Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPSHUFB      c24<>+0(SB), Y9, Y10
-	VMOVDQU      Y10, 192(SP)
-	VPSHUFB      c25<>+0(SB), Y9, Y10
-	VMOVDQU      Y10, 224(SP)
-	VPUNPCKHBW   Y4, Y9, Y9
-	VPMADDWD     Y3, Y9, Y9
-	VPHADDD      Y9, Y8, Y3
-	VPHADDD      Y3, Y6, Y3
-	VMOVDQU      16(R11), Y6
-	VMOVDQU      48(R11), Y10
-	VPAND        Y1, Y10, Y4
-	VPSLLW       $0x04, Y6, Y11
-	VPAND        c26<>+0(SB), Y11, Y11
-	VPOR         Y11, Y4, Y4
-	VPMADDUBSW   (DI), Y4, Y4
-	VPBROADCASTD (SP), Y11
-	VPMADDWD     Y11, Y4, Y4
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPSLLW       $0x03, Y6, Y11
-	VPAND        c26<>+0(SB), Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   32(DI), Y10, Y10
-	VPBROADCASTD 4(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      80(R11), Y10
-	VPAND        Y1, Y10, Y11
-	VPSLLW       $0x02, Y6, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   64(DI), Y11, Y11
-	VPBROADCASTD 8(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPSLLW       $0x01, Y6, Y11
-	VPAND        c26<>+0(SB), Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   96(DI), Y10, Y10
-	VPBROADCASTD 12(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      112(R11), Y10
-	VPAND        Y1, Y10, Y11
-	VPAND        c26<>+0(SB), Y6, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPBROADCASTD 32(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPSRLW       $0x01, Y6, Y11
-	VPAND        c26<>+0(SB), Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   160(DI), Y10, Y10
-	VPBROADCASTD 36(SP), Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      144(R11), Y10
-	VPAND        Y1, Y10, Y11
-	VPSRLW       $0x02, Y6, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   192(DI), Y11, Y11
-	VPBROADCASTD 40(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y4, Y4
-	VPSRLW       $0x04, Y10, Y10
-	VPAND        Y1, Y10, Y10
-	VPSRLW       $0x03, Y6, Y6
-	VPAND        c26<>+0(SB), Y6, Y6
-	VPOR         Y6, Y10, Y10
-	VPMADDUBSW   224(DI), Y10, Y10
-	VPBROADCASTD 44(SP), Y6
-	VPMADDWD     Y6, Y10, Y10
-	VPADDD       Y10, Y4, Y4
-	VMOVDQU      16(R11)(DX*1), Y10
-	VMOVDQU      48(R11)(DX*1), Y11
-	VPAND        Y1, Y11, Y6
-	VPSLLW       $0x04, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y6, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD 64(SP), Y12
-	VPMADDWD     Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSLLW       $0x03, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPBROADCASTD 68(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      80(R11)(DX*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPSLLW       $0x02, Y10, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPBROADCASTD 72(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSLLW       $0x01, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   96(DI), Y11, Y11
-	VPBROADCASTD 76(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      112(R11)(DX*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPAND        c26<>+0(SB), Y10, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPBROADCASTD 96(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSRLW       $0x01, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPBROADCASTD 100(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      144(R11)(DX*1), Y11
-	VPAND        Y1, Y11, Y12
-	VPSRLW       $0x02, Y10, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPBROADCASTD 104(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSRLW       $0x03, Y10, Y10
-	VPAND        c26<>+0(SB), Y10, Y10
-	VPOR         Y10, Y11, Y11
-	VPMADDUBSW   224(DI), Y11, Y11
-	VPBROADCASTD 108(SP), Y10
-	VPMADDWD     Y10, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPHADDD      Y6, Y4, Y4
-	VMOVDQU      16(R11)(DX*2), Y10
-	VMOVDQU      48(R11)(DX*2), Y11
-	VPAND        Y1, Y11, Y6
-	VPSLLW       $0x04, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y6, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD 128(SP), Y12
-	VPMADDWD     Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSLLW       $0x03, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPBROADCASTD 132(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      80(R11)(DX*2), Y11
-	VPAND        Y1, Y11, Y12
-	VPSLLW       $0x02, Y10, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPBROADCASTD 136(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSLLW       $0x01, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   96(DI), Y11, Y11
-	VPBROADCASTD 140(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      112(R11)(DX*2), Y11
-	VPAND        Y1, Y11, Y12
-	VPAND        c26<>+0(SB), Y10, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPBROADCASTD 160(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSRLW       $0x01, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPBROADCASTD 164(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      144(R11)(DX*2), Y11
-	VPAND        Y1, Y11, Y12
-	VPSRLW       $0x02, Y10, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPBROADCASTD 168(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSRLW       $0x03, Y10, Y10
-	VPAND        c26<>+0(SB), Y10, Y10
-	VPOR         Y10, Y11, Y11
-	VPMADDUBSW   224(DI), Y11, Y11
-	VPBROADCASTD 172(SP), Y10
-	VPMADDWD     Y10, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      16(R11)(SI*1), Y11
-	VMOVDQU      48(R11)(SI*1), Y12
-	VPAND        Y1, Y12, Y10
-	VPSLLW       $0x04, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y10, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPBROADCASTD 192(SP), Y13
-	VPMADDWD     Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSLLW       $0x03, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPBROADCASTD 196(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      80(R11)(SI*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPSLLW       $0x02, Y11, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPBROADCASTD 200(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSLLW       $0x01, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   96(DI), Y12, Y12
-	VPBROADCASTD 204(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      112(R11)(SI*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPAND        c26<>+0(SB), Y11, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPBROADCASTD 224(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSRLW       $0x01, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPBROADCASTD 228(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      144(R11)(SI*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPSRLW       $0x02, Y11, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   192(DI), Y13, Y13
-	VPBROADCASTD 232(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSRLW       $0x03, Y11, Y11
-	VPAND        c26<>+0(SB), Y11, Y11
-	VPOR         Y11, Y12, Y12
-	VPMADDUBSW   224(DI), Y12, Y12
-	VPBROADCASTD 236(SP), Y11
-	VPMADDWD     Y11, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPHADDD      Y10, Y6, Y6
-	VPHADDD      Y6, Y4, Y4
-	VMOVDQU      16(R12), Y10
-	VMOVDQU      48(R12), Y11
-	VPAND        Y1, Y11, Y6
-	VPSLLW       $0x04, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y6, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPBROADCASTD 16(SP), Y12
-	VPMADDWD     Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSLLW       $0x03, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPBROADCASTD 20(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      80(R12), Y11
-	VPAND        Y1, Y11, Y12
-	VPSLLW       $0x02, Y10, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPBROADCASTD 24(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSLLW       $0x01, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   96(DI), Y11, Y11
-	VPBROADCASTD 28(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      112(R12), Y11
-	VPAND        Y1, Y11, Y12
-	VPAND        c26<>+0(SB), Y10, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPBROADCASTD 48(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSRLW       $0x01, Y10, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPBROADCASTD 52(SP), Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      144(R12), Y11
-	VPAND        Y1, Y11, Y12
-	VPSRLW       $0x02, Y10, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPBROADCASTD 56(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y6, Y6
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y1, Y11, Y11
-	VPSRLW       $0x03, Y10, Y10
-	VPAND        c26<>+0(SB), Y10, Y10
-	VPOR         Y10, Y11, Y11
-	VPMADDUBSW   224(DI), Y11, Y11
-	VPBROADCASTD 60(SP), Y10
-	VPMADDWD     Y10, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VMOVDQU      16(R12)(DX*1), Y11
-	VMOVDQU      48(R12)(DX*1), Y12
-	VPAND        Y1, Y12, Y10
-	VPSLLW       $0x04, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y10, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPBROADCASTD 80(SP), Y13
-	VPMADDWD     Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSLLW       $0x03, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPBROADCASTD 84(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      80(R12)(DX*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPSLLW       $0x02, Y11, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPBROADCASTD 88(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSLLW       $0x01, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   96(DI), Y12, Y12
-	VPBROADCASTD 92(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      112(R12)(DX*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPAND        c26<>+0(SB), Y11, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPBROADCASTD 112(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSRLW       $0x01, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPBROADCASTD 116(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      144(R12)(DX*1), Y12
-	VPAND        Y1, Y12, Y13
-	VPSRLW       $0x02, Y11, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   192(DI), Y13, Y13
-	VPBROADCASTD 120(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSRLW       $0x03, Y11, Y11
-	VPAND        c26<>+0(SB), Y11, Y11
-	VPOR         Y11, Y12, Y12
-	VPMADDUBSW   224(DI), Y12, Y12
-	VPBROADCASTD 124(SP), Y11
-	VPMADDWD     Y11, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VPHADDD      Y10, Y6, Y6
-	VMOVDQU      16(R12)(DX*2), Y11
-	VMOVDQU      48(R12)(DX*2), Y12
-	VPAND        Y1, Y12, Y10
-	VPSLLW       $0x04, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y10, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPBROADCASTD 144(SP), Y13
-	VPMADDWD     Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSLLW       $0x03, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPBROADCASTD 148(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      80(R12)(DX*2), Y12
-	VPAND        Y1, Y12, Y13
-	VPSLLW       $0x02, Y11, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPBROADCASTD 152(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSLLW       $0x01, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   96(DI), Y12, Y12
-	VPBROADCASTD 156(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      112(R12)(DX*2), Y12
-	VPAND        Y1, Y12, Y13
-	VPAND        c26<>+0(SB), Y11, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPBROADCASTD 176(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSRLW       $0x01, Y11, Y13
-	VPAND        c26<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPBROADCASTD 180(SP), Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      144(R12)(DX*2), Y12
-	VPAND        Y1, Y12, Y13
-	VPSRLW       $0x02, Y11, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   192(DI), Y13, Y13
-	VPBROADCASTD 184(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y1, Y12, Y12
-	VPSRLW       $0x03, Y11, Y11
-	VPAND        c26<>+0(SB), Y11, Y11
-	VPOR         Y11, Y12, Y12
-	VPMADDUBSW   224(DI), Y12, Y12
-	VPBROADCASTD 188(SP), Y11
-	VPMADDWD     Y11, Y12, Y12
-	VPADDD       Y12, Y10, Y10
-	VMOVDQU      16(R12)(SI*1), Y12
-	VMOVDQU      48(R12)(SI*1), Y13
-	VPAND        Y1, Y13, Y11
-	VPSLLW       $0x04, Y12, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y11, Y11
-	VPMADDUBSW   (DI), Y11, Y11
-	VPBROADCASTD 208(SP), Y14
-	VPMADDWD     Y14, Y11, Y11
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y1, Y13, Y13
-	VPSLLW       $0x03, Y12, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   32(DI), Y13, Y13
-	VPBROADCASTD 212(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y11, Y11
-	VMOVDQU      80(R12)(SI*1), Y13
-	VPAND        Y1, Y13, Y14
-	VPSLLW       $0x02, Y12, Y15
-	VPAND        c26<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   64(DI), Y14, Y14
-	VPBROADCASTD 216(SP), Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y1, Y13, Y13
-	VPSLLW       $0x01, Y12, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   96(DI), Y13, Y13
-	VPBROADCASTD 220(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y11, Y11
-	VMOVDQU      112(R12)(SI*1), Y13
-	VPAND        Y1, Y13, Y14
-	VPAND        c26<>+0(SB), Y12, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   128(DI), Y14, Y14
-	VPBROADCASTD 240(SP), Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y1, Y13, Y13
-	VPSRLW       $0x01, Y12, Y14
-	VPAND        c26<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   160(DI), Y13, Y13
-	VPBROADCASTD 244(SP), Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y11, Y11
-	VMOVDQU      144(R12)(SI*1), Y13
-	VPAND        Y1, Y13, Y14
-	VPSRLW       $0x02, Y12, Y15
-	VPAND        c26<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   192(DI), Y14, Y14
-	VPBROADCASTD 248(SP), Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y1, Y13, Y13
-	VPSRLW       $0x03, Y12, Y12
-	VPAND        c26<>+0(SB), Y12, Y12
-	VPOR         Y12, Y13, Y13
-	VPMADDUBSW   224(DI), Y13, Y13
-	VPBROADCASTD 252(SP), Y12
-	VPMADDWD     Y12, Y13, Y13
-	VPADDD       Y13, Y11, Y11
-	VPHADDD      Y11, Y10, Y10
-	VPHADDD      Y10, Y6, Y6
-	VPERM2I128   $0x20, Y6, Y4, Y10
-	VPERM2I128   $0x31, Y6, Y4, Y4
-	VPADDD       Y4, Y10, Y10
-	VMOVD        (R11), X5
-	VPINSRD      $0x01, (R11)(DX*1), X5, X5
-	VPINSRD      $0x02, (R11)(DX*2), X5, X5
-	VPINSRD      $0x03, (R11)(SI*1), X5, X5
-	VPSHUFB      c12<>+0(SB), X5, X5
-	VMOVD        (R12), X6
-	VPINSRD      $0x01, (R12)(DX*1), X6, X6
-	VPINSRD      $0x02, (R12)(DX*2), X6, X6
-	VPINSRD      $0x03, (R12)(SI*1), X6, X6
-	VPSHUFB      c12<>+0(SB), X6, X6
-	VPUNPCKLQDQ  X6, X5, X4
-	VPUNPCKHQDQ  X6, X5, X5
-	VCVTPH2PS    X4, Y4
-	VCVTPH2PS    X5, Y6
-	VBROADCASTSS (R8), Y11
-	VCVTDQ2PS    Y10, Y10
-	VMULPS       Y11, Y4, Y4
-	VMULPS       Y4, Y10, Y10
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y11, Y6, Y6
-	VMULPS       Y6, Y3, Y3
-	VSUBPS       Y3, Y10, Y10
-	VADDPS       Y10, Y0, Y0
-	ADDQ         $+176, R11
-	ADDQ         $+176, R12
-	ADDQ         $+256, DI
-	ADDQ         $+4, R8
-	ADDQ         $+32, R9
-	DECQ         R10
-	JNZ          block8
-	VMOVUPS      Y0, (AX)
-	ADDQ         $+32, AX
-	LEAQ         (CX)(DX*8), CX
-	DECQ         BX
-	JNZ          group7
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	PREFETCHT1     192(R11)
+	PREFETCHT1     256(R11)
+	PREFETCHT1     320(R11)
+	PREFETCHT1     384(R11)
+	PREFETCHT1     448(R11)
+	PREFETCHT1     512(R11)
+	PREFETCHT1     576(R11)
+	PREFETCHT1     640(R11)
+	PREFETCHT1     704(R11)
+	PREFETCHT1     768(R11)
+	PREFETCHT1     832(R11)
+	PREFETCHT1     896(R11)
+	PREFETCHT1     960(R11)
+	PREFETCHT1     1024(R11)
+	PREFETCHT1     1088(R11)
+	PREFETCHT1     1152(R11)
+	PREFETCHT1     1216(R11)
+	PREFETCHT1     1280(R11)
+	PREFETCHT1     1344(R11)
+	ADDQ           $+1408, R11
+	VBROADCASTI128 288(DI), Y2
+	VPXOR          Y3, Y3, Y3
+	VMOVDQU        (R9), X4
+	VINSERTI128    $0x01, (R10), Y4, Y4
+	VPSHUFB        c18<>+0(SB), Y4, Y5
+	VPSHUFB        c19<>+0(SB), Y4, Y4
+	VPSRLVD        c20<>+0(SB), Y4, Y4
+	VPAND          c21<>+0(SB), Y4, Y4
+	VPSRLD         $0x02, Y5, Y5
+	VPAND          c22<>+0(SB), Y5, Y5
+	VPOR           Y5, Y4, Y4
+	VPSHUFB        c23<>+0(SB), Y4, Y5
+	VMOVDQU        Y5, (SP)
+	VPSHUFB        c24<>+0(SB), Y4, Y5
+	VMOVDQU        Y5, 32(SP)
+	VPUNPCKHBW     Y3, Y4, Y4
+	VPMADDWD       Y2, Y4, Y4
+	VMOVDQU        (R9)(DX*1), X6
+	VINSERTI128    $0x01, (R10)(DX*1), Y6, Y6
+	VPSHUFB        c18<>+0(SB), Y6, Y5
+	VPSHUFB        c19<>+0(SB), Y6, Y6
+	VPSRLVD        c20<>+0(SB), Y6, Y6
+	VPAND          c21<>+0(SB), Y6, Y6
+	VPSRLD         $0x02, Y5, Y5
+	VPAND          c22<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPSHUFB        c23<>+0(SB), Y6, Y5
+	VMOVDQU        Y5, 64(SP)
+	VPSHUFB        c24<>+0(SB), Y6, Y5
+	VMOVDQU        Y5, 96(SP)
+	VPUNPCKHBW     Y3, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VPHADDD        Y6, Y4, Y5
+	VMOVDQU        (R9)(DX*2), X7
+	VINSERTI128    $0x01, (R10)(DX*2), Y7, Y7
+	VPSHUFB        c18<>+0(SB), Y7, Y9
+	VPSHUFB        c19<>+0(SB), Y7, Y7
+	VPSRLVD        c20<>+0(SB), Y7, Y7
+	VPAND          c21<>+0(SB), Y7, Y7
+	VPSRLD         $0x02, Y9, Y9
+	VPAND          c22<>+0(SB), Y9, Y9
+	VPOR           Y9, Y7, Y7
+	VPSHUFB        c23<>+0(SB), Y7, Y9
+	VMOVDQU        Y9, 128(SP)
+	VPSHUFB        c24<>+0(SB), Y7, Y9
+	VMOVDQU        Y9, 160(SP)
+	VPUNPCKHBW     Y3, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VMOVDQU        (R9)(SI*1), X8
+	VINSERTI128    $0x01, (R10)(SI*1), Y8, Y8
+	VPSHUFB        c18<>+0(SB), Y8, Y9
+	VPSHUFB        c19<>+0(SB), Y8, Y8
+	VPSRLVD        c20<>+0(SB), Y8, Y8
+	VPAND          c21<>+0(SB), Y8, Y8
+	VPSRLD         $0x02, Y9, Y9
+	VPAND          c22<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPSHUFB        c23<>+0(SB), Y8, Y9
+	VMOVDQU        Y9, 192(SP)
+	VPSHUFB        c24<>+0(SB), Y8, Y9
+	VMOVDQU        Y9, 224(SP)
+	VPUNPCKHBW     Y3, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPHADDD        Y8, Y7, Y2
+	VPHADDD        Y2, Y5, Y2
+	VMOVDQU        16(R9), Y5
+	VMOVDQU        48(R9), Y9
+	VPAND          Y1, Y9, Y3
+	VPSLLW         $0x04, Y5, Y10
+	VPAND          c25<>+0(SB), Y10, Y10
+	VPOR           Y10, Y3, Y3
+	VPMADDUBSW     (DI), Y3, Y3
+	VPBROADCASTD   (SP), Y10
+	VPMADDWD       Y10, Y3, Y3
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSLLW         $0x03, Y5, Y10
+	VPAND          c25<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     32(DI), Y9, Y9
+	VPBROADCASTD   4(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y3, Y3
+	VMOVDQU        80(R9), Y9
+	VPAND          Y1, Y9, Y10
+	VPSLLW         $0x02, Y5, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     64(DI), Y10, Y10
+	VPBROADCASTD   8(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y3, Y3
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSLLW         $0x01, Y5, Y10
+	VPAND          c25<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPBROADCASTD   12(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y3, Y3
+	VMOVDQU        112(R9), Y9
+	VPAND          Y1, Y9, Y10
+	VPAND          c25<>+0(SB), Y5, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     128(DI), Y10, Y10
+	VPBROADCASTD   32(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y3, Y3
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x01, Y5, Y10
+	VPAND          c25<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPBROADCASTD   36(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y3, Y3
+	VMOVDQU        144(R9), Y9
+	VPAND          Y1, Y9, Y10
+	VPSRLW         $0x02, Y5, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     192(DI), Y10, Y10
+	VPBROADCASTD   40(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y3, Y3
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y1, Y9, Y9
+	VPSRLW         $0x03, Y5, Y5
+	VPAND          c25<>+0(SB), Y5, Y5
+	VPOR           Y5, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPBROADCASTD   44(SP), Y5
+	VPMADDWD       Y5, Y9, Y9
+	VPADDD         Y9, Y3, Y3
+	VMOVDQU        16(R9)(DX*1), Y9
+	VMOVDQU        48(R9)(DX*1), Y10
+	VPAND          Y1, Y10, Y5
+	VPSLLW         $0x04, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPBROADCASTD   64(SP), Y11
+	VPMADDWD       Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSLLW         $0x03, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     32(DI), Y10, Y10
+	VPBROADCASTD   68(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        80(R9)(DX*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPSLLW         $0x02, Y9, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     64(DI), Y11, Y11
+	VPBROADCASTD   72(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSLLW         $0x01, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     96(DI), Y10, Y10
+	VPBROADCASTD   76(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        112(R9)(DX*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPAND          c25<>+0(SB), Y9, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     128(DI), Y11, Y11
+	VPBROADCASTD   96(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x01, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     160(DI), Y10, Y10
+	VPBROADCASTD   100(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        144(R9)(DX*1), Y10
+	VPAND          Y1, Y10, Y11
+	VPSRLW         $0x02, Y9, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     192(DI), Y11, Y11
+	VPBROADCASTD   104(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x03, Y9, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y10, Y10
+	VPMADDUBSW     224(DI), Y10, Y10
+	VPBROADCASTD   108(SP), Y9
+	VPMADDWD       Y9, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VPHADDD        Y5, Y3, Y3
+	VMOVDQU        16(R9)(DX*2), Y9
+	VMOVDQU        48(R9)(DX*2), Y10
+	VPAND          Y1, Y10, Y5
+	VPSLLW         $0x04, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPBROADCASTD   128(SP), Y11
+	VPMADDWD       Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSLLW         $0x03, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     32(DI), Y10, Y10
+	VPBROADCASTD   132(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        80(R9)(DX*2), Y10
+	VPAND          Y1, Y10, Y11
+	VPSLLW         $0x02, Y9, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     64(DI), Y11, Y11
+	VPBROADCASTD   136(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSLLW         $0x01, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     96(DI), Y10, Y10
+	VPBROADCASTD   140(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        112(R9)(DX*2), Y10
+	VPAND          Y1, Y10, Y11
+	VPAND          c25<>+0(SB), Y9, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     128(DI), Y11, Y11
+	VPBROADCASTD   160(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x01, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     160(DI), Y10, Y10
+	VPBROADCASTD   164(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        144(R9)(DX*2), Y10
+	VPAND          Y1, Y10, Y11
+	VPSRLW         $0x02, Y9, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     192(DI), Y11, Y11
+	VPBROADCASTD   168(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x03, Y9, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y10, Y10
+	VPMADDUBSW     224(DI), Y10, Y10
+	VPBROADCASTD   172(SP), Y9
+	VPMADDWD       Y9, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        16(R9)(SI*1), Y10
+	VMOVDQU        48(R9)(SI*1), Y11
+	VPAND          Y1, Y11, Y9
+	VPSLLW         $0x04, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPMADDUBSW     (DI), Y9, Y9
+	VPBROADCASTD   192(SP), Y12
+	VPMADDWD       Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSLLW         $0x03, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     32(DI), Y11, Y11
+	VPBROADCASTD   196(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        80(R9)(SI*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPSLLW         $0x02, Y10, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     64(DI), Y12, Y12
+	VPBROADCASTD   200(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSLLW         $0x01, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     96(DI), Y11, Y11
+	VPBROADCASTD   204(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        112(R9)(SI*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPAND          c25<>+0(SB), Y10, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     128(DI), Y12, Y12
+	VPBROADCASTD   224(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSRLW         $0x01, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     160(DI), Y11, Y11
+	VPBROADCASTD   228(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        144(R9)(SI*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPSRLW         $0x02, Y10, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     192(DI), Y12, Y12
+	VPBROADCASTD   232(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSRLW         $0x03, Y10, Y10
+	VPAND          c25<>+0(SB), Y10, Y10
+	VPOR           Y10, Y11, Y11
+	VPMADDUBSW     224(DI), Y11, Y11
+	VPBROADCASTD   236(SP), Y10
+	VPMADDWD       Y10, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPHADDD        Y9, Y5, Y5
+	VPHADDD        Y5, Y3, Y3
+	VMOVDQU        16(R10), Y9
+	VMOVDQU        48(R10), Y10
+	VPAND          Y1, Y10, Y5
+	VPSLLW         $0x04, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPBROADCASTD   16(SP), Y11
+	VPMADDWD       Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSLLW         $0x03, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     32(DI), Y10, Y10
+	VPBROADCASTD   20(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        80(R10), Y10
+	VPAND          Y1, Y10, Y11
+	VPSLLW         $0x02, Y9, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     64(DI), Y11, Y11
+	VPBROADCASTD   24(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSLLW         $0x01, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     96(DI), Y10, Y10
+	VPBROADCASTD   28(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        112(R10), Y10
+	VPAND          Y1, Y10, Y11
+	VPAND          c25<>+0(SB), Y9, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     128(DI), Y11, Y11
+	VPBROADCASTD   48(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x01, Y9, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     160(DI), Y10, Y10
+	VPBROADCASTD   52(SP), Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        144(R10), Y10
+	VPAND          Y1, Y10, Y11
+	VPSRLW         $0x02, Y9, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     192(DI), Y11, Y11
+	VPBROADCASTD   56(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y5, Y5
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y1, Y10, Y10
+	VPSRLW         $0x03, Y9, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y10, Y10
+	VPMADDUBSW     224(DI), Y10, Y10
+	VPBROADCASTD   60(SP), Y9
+	VPMADDWD       Y9, Y10, Y10
+	VPADDD         Y10, Y5, Y5
+	VMOVDQU        16(R10)(DX*1), Y10
+	VMOVDQU        48(R10)(DX*1), Y11
+	VPAND          Y1, Y11, Y9
+	VPSLLW         $0x04, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPMADDUBSW     (DI), Y9, Y9
+	VPBROADCASTD   80(SP), Y12
+	VPMADDWD       Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSLLW         $0x03, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     32(DI), Y11, Y11
+	VPBROADCASTD   84(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        80(R10)(DX*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPSLLW         $0x02, Y10, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     64(DI), Y12, Y12
+	VPBROADCASTD   88(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSLLW         $0x01, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     96(DI), Y11, Y11
+	VPBROADCASTD   92(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        112(R10)(DX*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPAND          c25<>+0(SB), Y10, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     128(DI), Y12, Y12
+	VPBROADCASTD   112(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSRLW         $0x01, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     160(DI), Y11, Y11
+	VPBROADCASTD   116(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        144(R10)(DX*1), Y11
+	VPAND          Y1, Y11, Y12
+	VPSRLW         $0x02, Y10, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     192(DI), Y12, Y12
+	VPBROADCASTD   120(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSRLW         $0x03, Y10, Y10
+	VPAND          c25<>+0(SB), Y10, Y10
+	VPOR           Y10, Y11, Y11
+	VPMADDUBSW     224(DI), Y11, Y11
+	VPBROADCASTD   124(SP), Y10
+	VPMADDWD       Y10, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VPHADDD        Y9, Y5, Y5
+	VMOVDQU        16(R10)(DX*2), Y10
+	VMOVDQU        48(R10)(DX*2), Y11
+	VPAND          Y1, Y11, Y9
+	VPSLLW         $0x04, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPMADDUBSW     (DI), Y9, Y9
+	VPBROADCASTD   144(SP), Y12
+	VPMADDWD       Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSLLW         $0x03, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     32(DI), Y11, Y11
+	VPBROADCASTD   148(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        80(R10)(DX*2), Y11
+	VPAND          Y1, Y11, Y12
+	VPSLLW         $0x02, Y10, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     64(DI), Y12, Y12
+	VPBROADCASTD   152(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSLLW         $0x01, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     96(DI), Y11, Y11
+	VPBROADCASTD   156(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        112(R10)(DX*2), Y11
+	VPAND          Y1, Y11, Y12
+	VPAND          c25<>+0(SB), Y10, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     128(DI), Y12, Y12
+	VPBROADCASTD   176(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSRLW         $0x01, Y10, Y12
+	VPAND          c25<>+0(SB), Y12, Y12
+	VPOR           Y12, Y11, Y11
+	VPMADDUBSW     160(DI), Y11, Y11
+	VPBROADCASTD   180(SP), Y12
+	VPMADDWD       Y12, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        144(R10)(DX*2), Y11
+	VPAND          Y1, Y11, Y12
+	VPSRLW         $0x02, Y10, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     192(DI), Y12, Y12
+	VPBROADCASTD   184(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y9, Y9
+	VPSRLW         $0x04, Y11, Y11
+	VPAND          Y1, Y11, Y11
+	VPSRLW         $0x03, Y10, Y10
+	VPAND          c25<>+0(SB), Y10, Y10
+	VPOR           Y10, Y11, Y11
+	VPMADDUBSW     224(DI), Y11, Y11
+	VPBROADCASTD   188(SP), Y10
+	VPMADDWD       Y10, Y11, Y11
+	VPADDD         Y11, Y9, Y9
+	VMOVDQU        16(R10)(SI*1), Y11
+	VMOVDQU        48(R10)(SI*1), Y12
+	VPAND          Y1, Y12, Y10
+	VPSLLW         $0x04, Y11, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y10, Y10
+	VPMADDUBSW     (DI), Y10, Y10
+	VPBROADCASTD   208(SP), Y13
+	VPMADDWD       Y13, Y10, Y10
+	VPSRLW         $0x04, Y12, Y12
+	VPAND          Y1, Y12, Y12
+	VPSLLW         $0x03, Y11, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     32(DI), Y12, Y12
+	VPBROADCASTD   212(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y10, Y10
+	VMOVDQU        80(R10)(SI*1), Y12
+	VPAND          Y1, Y12, Y13
+	VPSLLW         $0x02, Y11, Y14
+	VPAND          c25<>+0(SB), Y14, Y14
+	VPOR           Y14, Y13, Y13
+	VPMADDUBSW     64(DI), Y13, Y13
+	VPBROADCASTD   216(SP), Y14
+	VPMADDWD       Y14, Y13, Y13
+	VPADDD         Y13, Y10, Y10
+	VPSRLW         $0x04, Y12, Y12
+	VPAND          Y1, Y12, Y12
+	VPSLLW         $0x01, Y11, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     96(DI), Y12, Y12
+	VPBROADCASTD   220(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y10, Y10
+	VMOVDQU        112(R10)(SI*1), Y12
+	VPAND          Y1, Y12, Y13
+	VPAND          c25<>+0(SB), Y11, Y14
+	VPOR           Y14, Y13, Y13
+	VPMADDUBSW     128(DI), Y13, Y13
+	VPBROADCASTD   240(SP), Y14
+	VPMADDWD       Y14, Y13, Y13
+	VPADDD         Y13, Y10, Y10
+	VPSRLW         $0x04, Y12, Y12
+	VPAND          Y1, Y12, Y12
+	VPSRLW         $0x01, Y11, Y13
+	VPAND          c25<>+0(SB), Y13, Y13
+	VPOR           Y13, Y12, Y12
+	VPMADDUBSW     160(DI), Y12, Y12
+	VPBROADCASTD   244(SP), Y13
+	VPMADDWD       Y13, Y12, Y12
+	VPADDD         Y12, Y10, Y10
+	VMOVDQU        144(R10)(SI*1), Y12
+	VPAND          Y1, Y12, Y13
+	VPSRLW         $0x02, Y11, Y14
+	VPAND          c25<>+0(SB), Y14, Y14
+	VPOR           Y14, Y13, Y13
+	VPMADDUBSW     192(DI), Y13, Y13
+	VPBROADCASTD   248(SP), Y14
+	VPMADDWD       Y14, Y13, Y13
+	VPADDD         Y13, Y10, Y10
+	VPSRLW         $0x04, Y12, Y12
+	VPAND          Y1, Y12, Y12
+	VPSRLW         $0x03, Y11, Y11
+	VPAND          c25<>+0(SB), Y11, Y11
+	VPOR           Y11, Y12, Y12
+	VPMADDUBSW     224(DI), Y12, Y12
+	VPBROADCASTD   252(SP), Y11
+	VPMADDWD       Y11, Y12, Y12
+	VPADDD         Y12, Y10, Y10
+	VPHADDD        Y10, Y9, Y9
+	VPHADDD        Y9, Y5, Y5
+	VPERM2I128     $0x20, Y5, Y3, Y9
+	VPERM2I128     $0x31, Y5, Y3, Y3
+	VPADDD         Y3, Y9, Y9
+	VMOVD          (R9), X4
+	VPINSRD        $0x01, (R9)(DX*1), X4, X4
+	VPINSRD        $0x02, (R9)(DX*2), X4, X4
+	VPINSRD        $0x03, (R9)(SI*1), X4, X4
+	VPSHUFB        c11<>+0(SB), X4, X4
+	VMOVD          (R10), X5
+	VPINSRD        $0x01, (R10)(DX*1), X5, X5
+	VPINSRD        $0x02, (R10)(DX*2), X5, X5
+	VPINSRD        $0x03, (R10)(SI*1), X5, X5
+	VPSHUFB        c11<>+0(SB), X5, X5
+	VPUNPCKLQDQ    X5, X4, X3
+	VPUNPCKHQDQ    X5, X4, X4
+	VCVTPH2PS      X3, Y3
+	VCVTPH2PS      X4, Y5
+	VBROADCASTSS   304(DI), Y10
+	VCVTDQ2PS      Y9, Y9
+	VMULPS         Y10, Y3, Y3
+	VMULPS         Y3, Y9, Y9
+	VCVTDQ2PS      Y2, Y2
+	VMULPS         Y10, Y5, Y5
+	VMULPS         Y5, Y2, Y2
+	VSUBPS         Y2, Y9, Y9
+	VADDPS         Y9, Y0, Y0
+	ADDQ           $+176, R9
+	ADDQ           $+176, R10
+	ADDQ           $+320, DI
+	DECQ           R8
+	JNZ            block8
+	VMOVUPS        Y0, (AX)
+	ADDQ           $+32, AX
+	LEAQ           (CX)(DX*8), CX
+	DECQ           BX
+	JNZ            group7
 	VZEROUPPER
 	RET
 
-DATA c26<>+0(SB)/8, $0x1010101010101010
-DATA c26<>+8(SB)/8, $0x1010101010101010
-DATA c26<>+16(SB)/8, $0x1010101010101010
-DATA c26<>+24(SB)/8, $0x1010101010101010
-GLOBL c26<>(SB), RODATA|NOPTR, $32
+DATA c25<>+0(SB)/8, $0x1010101010101010
+DATA c25<>+8(SB)/8, $0x1010101010101010
+DATA c25<>+16(SB)/8, $0x1010101010101010
+DATA c25<>+24(SB)/8, $0x1010101010101010
+GLOBL c25<>(SB), RODATA|NOPTR, $32
 
-// func gemvQ6KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvQ6KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·gemvQ6KAVX2(SB), NOSPLIT, $0-64
+TEXT ·gemvQ6KAVX2(SB), NOSPLIT, $0-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y0
-	VMOVDQU c23<>+0(SB), Y2
+	VMOVDQU c22<>+0(SB), Y2
 
 group9:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block10:
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	PREFETCHT1   128(R13)
-	PREFETCHT1   192(R13)
-	PREFETCHT1   256(R13)
-	PREFETCHT1   320(R13)
-	PREFETCHT1   384(R13)
-	PREFETCHT1   448(R13)
-	PREFETCHT1   512(R13)
-	PREFETCHT1   576(R13)
-	PREFETCHT1   640(R13)
-	PREFETCHT1   704(R13)
-	PREFETCHT1   768(R13)
-	PREFETCHT1   832(R13)
-	PREFETCHT1   896(R13)
-	PREFETCHT1   960(R13)
-	PREFETCHT1   1024(R13)
-	PREFETCHT1   1088(R13)
-	PREFETCHT1   1152(R13)
-	PREFETCHT1   1216(R13)
-	PREFETCHT1   1280(R13)
-	PREFETCHT1   1344(R13)
-	PREFETCHT1   1408(R13)
-	PREFETCHT1   1472(R13)
-	PREFETCHT1   1536(R13)
-	PREFETCHT1   1600(R13)
-	PREFETCHT1   1664(R13)
-	ADDQ         $+1680, R13
-	VMOVDQU      (R9), Y3
-	VPSHUFB      c12<>+0(SB), Y3, Y3
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	PREFETCHT1   128(R11)
+	PREFETCHT1   192(R11)
+	PREFETCHT1   256(R11)
+	PREFETCHT1   320(R11)
+	PREFETCHT1   384(R11)
+	PREFETCHT1   448(R11)
+	PREFETCHT1   512(R11)
+	PREFETCHT1   576(R11)
+	PREFETCHT1   640(R11)
+	PREFETCHT1   704(R11)
+	PREFETCHT1   768(R11)
+	PREFETCHT1   832(R11)
+	PREFETCHT1   896(R11)
+	PREFETCHT1   960(R11)
+	PREFETCHT1   1024(R11)
+	PREFETCHT1   1088(R11)
+	PREFETCHT1   1152(R11)
+	PREFETCHT1   1216(R11)
+	PREFETCHT1   1280(R11)
+	PREFETCHT1   1344(R11)
+	PREFETCHT1   1408(R11)
+	PREFETCHT1   1472(R11)
+	PREFETCHT1   1536(R11)
+	PREFETCHT1   1600(R11)
+	PREFETCHT1   1664(R11)
+	ADDQ         $+1680, R11
+	VMOVDQU      256(DI), Y3
+	VPSHUFB      c11<>+0(SB), Y3, Y3
 	VPERMQ       $0xd8, Y3, Y3
-	VMOVDQU      192(R11), X5
-	VPSHUFB      c3<>+0(SB), X5, X5
+	VMOVDQU      192(R9), X5
+	VPSHUFB      c2<>+0(SB), X5, X5
 	VPMOVSXBW    X5, Y5
-	VMOVDQU      (R11), Y6
-	VMOVDQU      32(R11), Y7
-	VMOVDQU      128(R11), Y8
+	VMOVDQU      (R9), Y6
+	VMOVDQU      32(R9), Y7
+	VMOVDQU      128(R9), Y8
 	VPAND        Y1, Y6, Y4
 	VPSLLW       $0x04, Y8, Y9
 	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y4, Y4
 	VPMADDUBSW   (DI), Y4, Y4
-	VPSHUFB      c4<>+0(SB), Y5, Y9
+	VPSHUFB      c3<>+0(SB), Y5, Y9
 	VPMADDWD     Y9, Y4, Y4
 	VPAND        Y1, Y7, Y9
 	VPSLLW       $0x02, Y8, Y10
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   32(DI), Y9, Y9
-	VPSHUFB      c5<>+0(SB), Y5, Y10
+	VPSHUFB      c4<>+0(SB), Y5, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y4, Y4
 	VPSRLW       $0x04, Y6, Y6
@@ -2838,7 +2805,7 @@ block10:
 	VPAND        Y2, Y8, Y9
 	VPOR         Y9, Y6, Y6
 	VPMADDUBSW   64(DI), Y6, Y6
-	VPSHUFB      c6<>+0(SB), Y5, Y9
+	VPSHUFB      c5<>+0(SB), Y5, Y9
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y4, Y4
 	VPSRLW       $0x04, Y7, Y6
@@ -2847,18 +2814,18 @@ block10:
 	VPAND        Y2, Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPMADDUBSW   96(DI), Y6, Y6
-	VPSHUFB      c7<>+0(SB), Y5, Y7
+	VPSHUFB      c6<>+0(SB), Y5, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      64(R11), Y6
-	VMOVDQU      96(R11), Y7
-	VMOVDQU      160(R11), Y8
+	VMOVDQU      64(R9), Y6
+	VMOVDQU      96(R9), Y7
+	VMOVDQU      160(R9), Y8
 	VPAND        Y1, Y6, Y9
 	VPSLLW       $0x04, Y8, Y10
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   128(DI), Y9, Y9
-	VPSHUFB      c8<>+0(SB), Y5, Y10
+	VPSHUFB      c7<>+0(SB), Y5, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y4, Y4
 	VPAND        Y1, Y7, Y9
@@ -2866,7 +2833,7 @@ block10:
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   160(DI), Y9, Y9
-	VPSHUFB      c9<>+0(SB), Y5, Y10
+	VPSHUFB      c8<>+0(SB), Y5, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y4, Y4
 	VPSRLW       $0x04, Y6, Y6
@@ -2874,7 +2841,7 @@ block10:
 	VPAND        Y2, Y8, Y9
 	VPOR         Y9, Y6, Y6
 	VPMADDUBSW   192(DI), Y6, Y6
-	VPSHUFB      c10<>+0(SB), Y5, Y9
+	VPSHUFB      c9<>+0(SB), Y5, Y9
 	VPMADDWD     Y9, Y6, Y6
 	VPADDD       Y6, Y4, Y4
 	VPSRLW       $0x04, Y7, Y6
@@ -2883,31 +2850,31 @@ block10:
 	VPAND        Y2, Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPMADDUBSW   224(DI), Y6, Y6
-	VPSHUFB      c11<>+0(SB), Y5, Y7
+	VPSHUFB      c10<>+0(SB), Y5, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
 	VPMADDWD     Y3, Y5, Y5
 	VPSLLD       $0x05, Y5, Y5
 	VPSUBD       Y5, Y4, Y4
-	VMOVDQU      192(R11)(DX*1), X6
-	VPSHUFB      c3<>+0(SB), X6, X6
+	VMOVDQU      192(R9)(DX*1), X6
+	VPSHUFB      c2<>+0(SB), X6, X6
 	VPMOVSXBW    X6, Y6
-	VMOVDQU      (R11)(DX*1), Y7
-	VMOVDQU      32(R11)(DX*1), Y8
-	VMOVDQU      128(R11)(DX*1), Y9
+	VMOVDQU      (R9)(DX*1), Y7
+	VMOVDQU      32(R9)(DX*1), Y8
+	VMOVDQU      128(R9)(DX*1), Y9
 	VPAND        Y1, Y7, Y5
 	VPSLLW       $0x04, Y9, Y10
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y5, Y5
 	VPMADDUBSW   (DI), Y5, Y5
-	VPSHUFB      c4<>+0(SB), Y6, Y10
+	VPSHUFB      c3<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
 	VPSLLW       $0x02, Y9, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   32(DI), Y10, Y10
-	VPSHUFB      c5<>+0(SB), Y6, Y11
+	VPSHUFB      c4<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
@@ -2915,7 +2882,7 @@ block10:
 	VPAND        Y2, Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y10
+	VPSHUFB      c5<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPSRLW       $0x04, Y8, Y7
@@ -2924,18 +2891,18 @@ block10:
 	VPAND        Y2, Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y8
+	VPSHUFB      c6<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      64(R11)(DX*1), Y7
-	VMOVDQU      96(R11)(DX*1), Y8
-	VMOVDQU      160(R11)(DX*1), Y9
+	VMOVDQU      64(R9)(DX*1), Y7
+	VMOVDQU      96(R9)(DX*1), Y8
+	VMOVDQU      160(R9)(DX*1), Y9
 	VPAND        Y1, Y7, Y10
 	VPSLLW       $0x04, Y9, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   128(DI), Y10, Y10
-	VPSHUFB      c8<>+0(SB), Y6, Y11
+	VPSHUFB      c7<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
@@ -2943,7 +2910,7 @@ block10:
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   160(DI), Y10, Y10
-	VPSHUFB      c9<>+0(SB), Y6, Y11
+	VPSHUFB      c8<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
@@ -2951,7 +2918,7 @@ block10:
 	VPAND        Y2, Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y10
+	VPSHUFB      c9<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPSRLW       $0x04, Y8, Y7
@@ -2960,32 +2927,32 @@ block10:
 	VPAND        Y2, Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c11<>+0(SB), Y6, Y8
+	VPSHUFB      c10<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPMADDWD     Y3, Y6, Y6
 	VPSLLD       $0x05, Y6, Y6
 	VPSUBD       Y6, Y5, Y5
 	VPHADDD      Y5, Y4, Y4
-	VMOVDQU      192(R11)(DX*2), X6
-	VPSHUFB      c3<>+0(SB), X6, X6
+	VMOVDQU      192(R9)(DX*2), X6
+	VPSHUFB      c2<>+0(SB), X6, X6
 	VPMOVSXBW    X6, Y6
-	VMOVDQU      (R11)(DX*2), Y7
-	VMOVDQU      32(R11)(DX*2), Y8
-	VMOVDQU      128(R11)(DX*2), Y9
+	VMOVDQU      (R9)(DX*2), Y7
+	VMOVDQU      32(R9)(DX*2), Y8
+	VMOVDQU      128(R9)(DX*2), Y9
 	VPAND        Y1, Y7, Y5
 	VPSLLW       $0x04, Y9, Y10
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y5, Y5
 	VPMADDUBSW   (DI), Y5, Y5
-	VPSHUFB      c4<>+0(SB), Y6, Y10
+	VPSHUFB      c3<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
 	VPSLLW       $0x02, Y9, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   32(DI), Y10, Y10
-	VPSHUFB      c5<>+0(SB), Y6, Y11
+	VPSHUFB      c4<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
@@ -2993,7 +2960,7 @@ block10:
 	VPAND        Y2, Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y10
+	VPSHUFB      c5<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPSRLW       $0x04, Y8, Y7
@@ -3002,18 +2969,18 @@ block10:
 	VPAND        Y2, Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y8
+	VPSHUFB      c6<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      64(R11)(DX*2), Y7
-	VMOVDQU      96(R11)(DX*2), Y8
-	VMOVDQU      160(R11)(DX*2), Y9
+	VMOVDQU      64(R9)(DX*2), Y7
+	VMOVDQU      96(R9)(DX*2), Y8
+	VMOVDQU      160(R9)(DX*2), Y9
 	VPAND        Y1, Y7, Y10
 	VPSLLW       $0x04, Y9, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   128(DI), Y10, Y10
-	VPSHUFB      c8<>+0(SB), Y6, Y11
+	VPSHUFB      c7<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
@@ -3021,7 +2988,7 @@ block10:
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   160(DI), Y10, Y10
-	VPSHUFB      c9<>+0(SB), Y6, Y11
+	VPSHUFB      c8<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
@@ -3029,7 +2996,7 @@ block10:
 	VPAND        Y2, Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y10
+	VPSHUFB      c9<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPSRLW       $0x04, Y8, Y7
@@ -3038,31 +3005,31 @@ block10:
 	VPAND        Y2, Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c11<>+0(SB), Y6, Y8
+	VPSHUFB      c10<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPMADDWD     Y3, Y6, Y6
 	VPSLLD       $0x05, Y6, Y6
 	VPSUBD       Y6, Y5, Y5
-	VMOVDQU      192(R11)(SI*1), X7
-	VPSHUFB      c3<>+0(SB), X7, X7
+	VMOVDQU      192(R9)(SI*1), X7
+	VPSHUFB      c2<>+0(SB), X7, X7
 	VPMOVSXBW    X7, Y7
-	VMOVDQU      (R11)(SI*1), Y8
-	VMOVDQU      32(R11)(SI*1), Y9
-	VMOVDQU      128(R11)(SI*1), Y10
+	VMOVDQU      (R9)(SI*1), Y8
+	VMOVDQU      32(R9)(SI*1), Y9
+	VMOVDQU      128(R9)(SI*1), Y10
 	VPAND        Y1, Y8, Y6
 	VPSLLW       $0x04, Y10, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y6, Y6
 	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c4<>+0(SB), Y7, Y11
+	VPSHUFB      c3<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
 	VPSLLW       $0x02, Y10, Y12
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   32(DI), Y11, Y11
-	VPSHUFB      c5<>+0(SB), Y7, Y12
+	VPSHUFB      c4<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
@@ -3070,7 +3037,7 @@ block10:
 	VPAND        Y2, Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y11
+	VPSHUFB      c5<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x04, Y9, Y8
@@ -3079,18 +3046,18 @@ block10:
 	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c7<>+0(SB), Y7, Y9
+	VPSHUFB      c6<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      64(R11)(SI*1), Y8
-	VMOVDQU      96(R11)(SI*1), Y9
-	VMOVDQU      160(R11)(SI*1), Y10
+	VMOVDQU      64(R9)(SI*1), Y8
+	VMOVDQU      96(R9)(SI*1), Y9
+	VMOVDQU      160(R9)(SI*1), Y10
 	VPAND        Y1, Y8, Y11
 	VPSLLW       $0x04, Y10, Y12
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   128(DI), Y11, Y11
-	VPSHUFB      c8<>+0(SB), Y7, Y12
+	VPSHUFB      c7<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
@@ -3098,7 +3065,7 @@ block10:
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   160(DI), Y11, Y11
-	VPSHUFB      c9<>+0(SB), Y7, Y12
+	VPSHUFB      c8<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
@@ -3106,7 +3073,7 @@ block10:
 	VPAND        Y2, Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y11
+	VPSHUFB      c9<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x04, Y9, Y8
@@ -3115,7 +3082,7 @@ block10:
 	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c11<>+0(SB), Y7, Y9
+	VPSHUFB      c10<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPMADDWD     Y3, Y7, Y7
@@ -3123,25 +3090,25 @@ block10:
 	VPSUBD       Y7, Y6, Y6
 	VPHADDD      Y6, Y5, Y5
 	VPHADDD      Y5, Y4, Y4
-	VMOVDQU      192(R12), X6
-	VPSHUFB      c3<>+0(SB), X6, X6
+	VMOVDQU      192(R10), X6
+	VPSHUFB      c2<>+0(SB), X6, X6
 	VPMOVSXBW    X6, Y6
-	VMOVDQU      (R12), Y7
-	VMOVDQU      32(R12), Y8
-	VMOVDQU      128(R12), Y9
+	VMOVDQU      (R10), Y7
+	VMOVDQU      32(R10), Y8
+	VMOVDQU      128(R10), Y9
 	VPAND        Y1, Y7, Y5
 	VPSLLW       $0x04, Y9, Y10
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y5, Y5
 	VPMADDUBSW   (DI), Y5, Y5
-	VPSHUFB      c4<>+0(SB), Y6, Y10
+	VPSHUFB      c3<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
 	VPSLLW       $0x02, Y9, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   32(DI), Y10, Y10
-	VPSHUFB      c5<>+0(SB), Y6, Y11
+	VPSHUFB      c4<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
@@ -3149,7 +3116,7 @@ block10:
 	VPAND        Y2, Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y10
+	VPSHUFB      c5<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPSRLW       $0x04, Y8, Y7
@@ -3158,18 +3125,18 @@ block10:
 	VPAND        Y2, Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y8
+	VPSHUFB      c6<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      64(R12), Y7
-	VMOVDQU      96(R12), Y8
-	VMOVDQU      160(R12), Y9
+	VMOVDQU      64(R10), Y7
+	VMOVDQU      96(R10), Y8
+	VMOVDQU      160(R10), Y9
 	VPAND        Y1, Y7, Y10
 	VPSLLW       $0x04, Y9, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   128(DI), Y10, Y10
-	VPSHUFB      c8<>+0(SB), Y6, Y11
+	VPSHUFB      c7<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
@@ -3177,7 +3144,7 @@ block10:
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   160(DI), Y10, Y10
-	VPSHUFB      c9<>+0(SB), Y6, Y11
+	VPSHUFB      c8<>+0(SB), Y6, Y11
 	VPMADDWD     Y11, Y10, Y10
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
@@ -3185,7 +3152,7 @@ block10:
 	VPAND        Y2, Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y10
+	VPSHUFB      c9<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPSRLW       $0x04, Y8, Y7
@@ -3194,31 +3161,31 @@ block10:
 	VPAND        Y2, Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c11<>+0(SB), Y6, Y8
+	VPSHUFB      c10<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPMADDWD     Y3, Y6, Y6
 	VPSLLD       $0x05, Y6, Y6
 	VPSUBD       Y6, Y5, Y5
-	VMOVDQU      192(R12)(DX*1), X7
-	VPSHUFB      c3<>+0(SB), X7, X7
+	VMOVDQU      192(R10)(DX*1), X7
+	VPSHUFB      c2<>+0(SB), X7, X7
 	VPMOVSXBW    X7, Y7
-	VMOVDQU      (R12)(DX*1), Y8
-	VMOVDQU      32(R12)(DX*1), Y9
-	VMOVDQU      128(R12)(DX*1), Y10
+	VMOVDQU      (R10)(DX*1), Y8
+	VMOVDQU      32(R10)(DX*1), Y9
+	VMOVDQU      128(R10)(DX*1), Y10
 	VPAND        Y1, Y8, Y6
 	VPSLLW       $0x04, Y10, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y6, Y6
 	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c4<>+0(SB), Y7, Y11
+	VPSHUFB      c3<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
 	VPSLLW       $0x02, Y10, Y12
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   32(DI), Y11, Y11
-	VPSHUFB      c5<>+0(SB), Y7, Y12
+	VPSHUFB      c4<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
@@ -3226,7 +3193,7 @@ block10:
 	VPAND        Y2, Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y11
+	VPSHUFB      c5<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x04, Y9, Y8
@@ -3235,18 +3202,18 @@ block10:
 	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c7<>+0(SB), Y7, Y9
+	VPSHUFB      c6<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      64(R12)(DX*1), Y8
-	VMOVDQU      96(R12)(DX*1), Y9
-	VMOVDQU      160(R12)(DX*1), Y10
+	VMOVDQU      64(R10)(DX*1), Y8
+	VMOVDQU      96(R10)(DX*1), Y9
+	VMOVDQU      160(R10)(DX*1), Y10
 	VPAND        Y1, Y8, Y11
 	VPSLLW       $0x04, Y10, Y12
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   128(DI), Y11, Y11
-	VPSHUFB      c8<>+0(SB), Y7, Y12
+	VPSHUFB      c7<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
@@ -3254,7 +3221,7 @@ block10:
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   160(DI), Y11, Y11
-	VPSHUFB      c9<>+0(SB), Y7, Y12
+	VPSHUFB      c8<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
@@ -3262,7 +3229,7 @@ block10:
 	VPAND        Y2, Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y11
+	VPSHUFB      c9<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x04, Y9, Y8
@@ -3271,32 +3238,32 @@ block10:
 	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c11<>+0(SB), Y7, Y9
+	VPSHUFB      c10<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPMADDWD     Y3, Y7, Y7
 	VPSLLD       $0x05, Y7, Y7
 	VPSUBD       Y7, Y6, Y6
 	VPHADDD      Y6, Y5, Y5
-	VMOVDQU      192(R12)(DX*2), X7
-	VPSHUFB      c3<>+0(SB), X7, X7
+	VMOVDQU      192(R10)(DX*2), X7
+	VPSHUFB      c2<>+0(SB), X7, X7
 	VPMOVSXBW    X7, Y7
-	VMOVDQU      (R12)(DX*2), Y8
-	VMOVDQU      32(R12)(DX*2), Y9
-	VMOVDQU      128(R12)(DX*2), Y10
+	VMOVDQU      (R10)(DX*2), Y8
+	VMOVDQU      32(R10)(DX*2), Y9
+	VMOVDQU      128(R10)(DX*2), Y10
 	VPAND        Y1, Y8, Y6
 	VPSLLW       $0x04, Y10, Y11
 	VPAND        Y2, Y11, Y11
 	VPOR         Y11, Y6, Y6
 	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c4<>+0(SB), Y7, Y11
+	VPSHUFB      c3<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
 	VPSLLW       $0x02, Y10, Y12
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   32(DI), Y11, Y11
-	VPSHUFB      c5<>+0(SB), Y7, Y12
+	VPSHUFB      c4<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
@@ -3304,7 +3271,7 @@ block10:
 	VPAND        Y2, Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y11
+	VPSHUFB      c5<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x04, Y9, Y8
@@ -3313,18 +3280,18 @@ block10:
 	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c7<>+0(SB), Y7, Y9
+	VPSHUFB      c6<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      64(R12)(DX*2), Y8
-	VMOVDQU      96(R12)(DX*2), Y9
-	VMOVDQU      160(R12)(DX*2), Y10
+	VMOVDQU      64(R10)(DX*2), Y8
+	VMOVDQU      96(R10)(DX*2), Y9
+	VMOVDQU      160(R10)(DX*2), Y10
 	VPAND        Y1, Y8, Y11
 	VPSLLW       $0x04, Y10, Y12
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   128(DI), Y11, Y11
-	VPSHUFB      c8<>+0(SB), Y7, Y12
+	VPSHUFB      c7<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
@@ -3332,7 +3299,7 @@ block10:
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   160(DI), Y11, Y11
-	VPSHUFB      c9<>+0(SB), Y7, Y12
+	VPSHUFB      c8<>+0(SB), Y7, Y12
 	VPMADDWD     Y12, Y11, Y11
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
@@ -3340,7 +3307,7 @@ block10:
 	VPAND        Y2, Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y11
+	VPSHUFB      c9<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPSRLW       $0x04, Y9, Y8
@@ -3349,31 +3316,31 @@ block10:
 	VPAND        Y2, Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c11<>+0(SB), Y7, Y9
+	VPSHUFB      c10<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
 	VPMADDWD     Y3, Y7, Y7
 	VPSLLD       $0x05, Y7, Y7
 	VPSUBD       Y7, Y6, Y6
-	VMOVDQU      192(R12)(SI*1), X8
-	VPSHUFB      c3<>+0(SB), X8, X8
+	VMOVDQU      192(R10)(SI*1), X8
+	VPSHUFB      c2<>+0(SB), X8, X8
 	VPMOVSXBW    X8, Y8
-	VMOVDQU      (R12)(SI*1), Y9
-	VMOVDQU      32(R12)(SI*1), Y10
-	VMOVDQU      128(R12)(SI*1), Y11
+	VMOVDQU      (R10)(SI*1), Y9
+	VMOVDQU      32(R10)(SI*1), Y10
+	VMOVDQU      128(R10)(SI*1), Y11
 	VPAND        Y1, Y9, Y7
 	VPSLLW       $0x04, Y11, Y12
 	VPAND        Y2, Y12, Y12
 	VPOR         Y12, Y7, Y7
 	VPMADDUBSW   (DI), Y7, Y7
-	VPSHUFB      c4<>+0(SB), Y8, Y12
+	VPSHUFB      c3<>+0(SB), Y8, Y12
 	VPMADDWD     Y12, Y7, Y7
 	VPAND        Y1, Y10, Y12
 	VPSLLW       $0x02, Y11, Y13
 	VPAND        Y2, Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   32(DI), Y12, Y12
-	VPSHUFB      c5<>+0(SB), Y8, Y13
+	VPSHUFB      c4<>+0(SB), Y8, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y7, Y7
 	VPSRLW       $0x04, Y9, Y9
@@ -3381,7 +3348,7 @@ block10:
 	VPAND        Y2, Y11, Y12
 	VPOR         Y12, Y9, Y9
 	VPMADDUBSW   64(DI), Y9, Y9
-	VPSHUFB      c6<>+0(SB), Y8, Y12
+	VPSHUFB      c5<>+0(SB), Y8, Y12
 	VPMADDWD     Y12, Y9, Y9
 	VPADDD       Y9, Y7, Y7
 	VPSRLW       $0x04, Y10, Y9
@@ -3390,18 +3357,18 @@ block10:
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   96(DI), Y9, Y9
-	VPSHUFB      c7<>+0(SB), Y8, Y10
+	VPSHUFB      c6<>+0(SB), Y8, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
-	VMOVDQU      64(R12)(SI*1), Y9
-	VMOVDQU      96(R12)(SI*1), Y10
-	VMOVDQU      160(R12)(SI*1), Y11
+	VMOVDQU      64(R10)(SI*1), Y9
+	VMOVDQU      96(R10)(SI*1), Y10
+	VMOVDQU      160(R10)(SI*1), Y11
 	VPAND        Y1, Y9, Y12
 	VPSLLW       $0x04, Y11, Y13
 	VPAND        Y2, Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y8, Y13
+	VPSHUFB      c7<>+0(SB), Y8, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y7, Y7
 	VPAND        Y1, Y10, Y12
@@ -3409,7 +3376,7 @@ block10:
 	VPAND        Y2, Y13, Y13
 	VPOR         Y13, Y12, Y12
 	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c9<>+0(SB), Y8, Y13
+	VPSHUFB      c8<>+0(SB), Y8, Y13
 	VPMADDWD     Y13, Y12, Y12
 	VPADDD       Y12, Y7, Y7
 	VPSRLW       $0x04, Y9, Y9
@@ -3417,7 +3384,7 @@ block10:
 	VPAND        Y2, Y11, Y12
 	VPOR         Y12, Y9, Y9
 	VPMADDUBSW   192(DI), Y9, Y9
-	VPSHUFB      c10<>+0(SB), Y8, Y12
+	VPSHUFB      c9<>+0(SB), Y8, Y12
 	VPMADDWD     Y12, Y9, Y9
 	VPADDD       Y9, Y7, Y7
 	VPSRLW       $0x04, Y10, Y9
@@ -3426,7 +3393,7 @@ block10:
 	VPAND        Y2, Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   224(DI), Y9, Y9
-	VPSHUFB      c11<>+0(SB), Y8, Y10
+	VPSHUFB      c10<>+0(SB), Y8, Y10
 	VPMADDWD     Y10, Y9, Y9
 	VPADDD       Y9, Y7, Y7
 	VPMADDWD     Y3, Y8, Y3
@@ -3437,34 +3404,32 @@ block10:
 	VPERM2I128   $0x20, Y3, Y4, Y5
 	VPERM2I128   $0x31, Y3, Y4, Y3
 	VPADDD       Y3, Y5, Y5
-	MOVWLZX      208(R11)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         208(R11)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         208(R11)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         208(R11), R14
-	VMOVQ        R14, X3
-	MOVWLZX      208(R12)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         208(R12)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         208(R12)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         208(R12), R14
-	VPINSRQ      $0x01, R14, X3, X3
+	MOVWLZX      208(R9)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         208(R9)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         208(R9)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         208(R9), R12
+	VMOVQ        R12, X3
+	MOVWLZX      208(R10)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         208(R10)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         208(R10)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         208(R10), R12
+	VPINSRQ      $0x01, R12, X3, X3
 	VCVTPH2PS    X3, Y3
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (R8), Y4
+	VBROADCASTSS 304(DI), Y4
 	VMULPS       Y4, Y3, Y3
 	VMULPS       Y3, Y5, Y5
 	VADDPS       Y5, Y0, Y0
-	ADDQ         $+210, R11
-	ADDQ         $+210, R12
-	ADDQ         $+256, DI
-	ADDQ         $+4, R8
-	ADDQ         $+32, R9
-	DECQ         R10
+	ADDQ         $+210, R9
+	ADDQ         $+210, R10
+	ADDQ         $+320, DI
+	DECQ         R8
 	JNZ          block10
 	VMOVUPS      Y0, (AX)
 	ADDQ         $+32, AX
@@ -3474,47 +3439,44 @@ block10:
 	VZEROUPPER
 	RET
 
-// func gemvIQ4XSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, q *int8, scale *float32, sum *int32)
+// func gemvIQ4XSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 // Requires: AVX, AVX2, F16C, MMX+
-TEXT ·gemvIQ4XSAVX2(SB), NOSPLIT, $256-64
+TEXT ·gemvIQ4XSAVX2(SB), NOSPLIT, $256-48
 	MOVQ    dst+0(FP), AX
 	MOVQ    w+8(FP), CX
 	MOVQ    rowBytes+16(FP), DX
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y0
-	VMOVDQU c27<>+0(SB), Y2
+	VMOVDQU c26<>+0(SB), Y2
 
 group11:
-	MOVQ   q+40(FP), DI
-	MOVQ   scale+48(FP), R8
-	MOVQ   sum+56(FP), R9
-	MOVQ   blocks+24(FP), R10
-	MOVQ   CX, R11
-	LEAQ   (CX)(DX*4), R12
-	LEAQ   8192(CX)(DX*8), R13
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
 	VXORPS Y0, Y0, Y0
 
 block12:
-	PREFETCHT1   (R13)
-	PREFETCHT1   64(R13)
-	PREFETCHT1   128(R13)
-	PREFETCHT1   192(R13)
-	PREFETCHT1   256(R13)
-	PREFETCHT1   320(R13)
-	PREFETCHT1   384(R13)
-	PREFETCHT1   448(R13)
-	PREFETCHT1   512(R13)
-	PREFETCHT1   576(R13)
-	PREFETCHT1   640(R13)
-	PREFETCHT1   704(R13)
-	PREFETCHT1   768(R13)
-	PREFETCHT1   832(R13)
-	PREFETCHT1   896(R13)
-	PREFETCHT1   960(R13)
-	PREFETCHT1   1024(R13)
-	ADDQ         $+1088, R13
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	PREFETCHT1   128(R11)
+	PREFETCHT1   192(R11)
+	PREFETCHT1   256(R11)
+	PREFETCHT1   320(R11)
+	PREFETCHT1   384(R11)
+	PREFETCHT1   448(R11)
+	PREFETCHT1   512(R11)
+	PREFETCHT1   576(R11)
+	PREFETCHT1   640(R11)
+	PREFETCHT1   704(R11)
+	PREFETCHT1   768(R11)
+	PREFETCHT1   832(R11)
+	PREFETCHT1   896(R11)
+	PREFETCHT1   960(R11)
+	PREFETCHT1   1024(R11)
+	ADDQ         $+1088, R11
 	VMOVDQU      (DI), Y3
 	VMOVDQU      32(DI), Y4
 	VPERM2I128   $0x20, Y4, Y3, Y5
@@ -3539,19 +3501,19 @@ block12:
 	VPERM2I128   $0x31, Y4, Y3, Y4
 	VMOVDQU      Y5, 192(SP)
 	VMOVDQU      Y4, 224(SP)
-	VPBROADCASTQ (R11), Y4
-	VPSHUFB      c28<>+0(SB), Y4, Y3
-	VPSHUFB      c29<>+0(SB), Y4, Y4
-	VPSRLVD      c30<>+0(SB), Y4, Y4
-	VPAND        c31<>+0(SB), Y4, Y4
-	VPSRLVD      c32<>+0(SB), Y3, Y3
-	VPAND        c33<>+0(SB), Y3, Y3
+	VPBROADCASTQ (R9), Y4
+	VPSHUFB      c27<>+0(SB), Y4, Y3
+	VPSHUFB      c28<>+0(SB), Y4, Y4
+	VPSRLVD      c29<>+0(SB), Y4, Y4
+	VPAND        c30<>+0(SB), Y4, Y4
+	VPSRLVD      c31<>+0(SB), Y3, Y3
+	VPAND        c32<>+0(SB), Y3, Y3
 	VPSLLD       $0x04, Y3, Y3
 	VPOR         Y3, Y4, Y4
-	VPSUBD       c34<>+0(SB), Y4, Y4
+	VPSUBD       c33<>+0(SB), Y4, Y4
 	VPACKSSDW    Y4, Y4, Y4
-	VMOVDQU      8(R11), Y5
-	VPSHUFB      c4<>+0(SB), Y4, Y6
+	VMOVDQU      8(R9), Y5
+	VPSHUFB      c3<>+0(SB), Y4, Y6
 	VPAND        Y1, Y5, Y3
 	VPSHUFB      Y3, Y2, Y3
 	VMOVDQU      (SP), Y7
@@ -3568,8 +3530,8 @@ block12:
 	VPMADDUBSW   Y7, Y5, Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VMOVDQU      40(R11), Y5
-	VPSHUFB      c5<>+0(SB), Y4, Y6
+	VMOVDQU      40(R9), Y5
+	VPSHUFB      c4<>+0(SB), Y4, Y6
 	VPAND        Y1, Y5, Y7
 	VPSHUFB      Y7, Y2, Y7
 	VMOVDQU      64(SP), Y8
@@ -3587,8 +3549,8 @@ block12:
 	VPMADDUBSW   Y7, Y5, Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VMOVDQU      72(R11), Y5
-	VPSHUFB      c6<>+0(SB), Y4, Y6
+	VMOVDQU      72(R9), Y5
+	VPSHUFB      c5<>+0(SB), Y4, Y6
 	VPAND        Y1, Y5, Y7
 	VPSHUFB      Y7, Y2, Y7
 	VMOVDQU      128(SP), Y8
@@ -3606,8 +3568,8 @@ block12:
 	VPMADDUBSW   Y7, Y5, Y5
 	VPMADDWD     Y6, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VMOVDQU      104(R11), Y5
-	VPSHUFB      c7<>+0(SB), Y4, Y4
+	VMOVDQU      104(R9), Y5
+	VPSHUFB      c6<>+0(SB), Y4, Y4
 	VPAND        Y1, Y5, Y6
 	VPSHUFB      Y6, Y2, Y6
 	VMOVDQU      192(SP), Y7
@@ -3625,19 +3587,19 @@ block12:
 	VPMADDUBSW   Y6, Y5, Y5
 	VPMADDWD     Y4, Y5, Y5
 	VPADDD       Y5, Y3, Y3
-	VPBROADCASTQ (R11)(DX*1), Y5
-	VPSHUFB      c28<>+0(SB), Y5, Y4
-	VPSHUFB      c29<>+0(SB), Y5, Y5
-	VPSRLVD      c30<>+0(SB), Y5, Y5
-	VPAND        c31<>+0(SB), Y5, Y5
-	VPSRLVD      c32<>+0(SB), Y4, Y4
-	VPAND        c33<>+0(SB), Y4, Y4
+	VPBROADCASTQ (R9)(DX*1), Y5
+	VPSHUFB      c27<>+0(SB), Y5, Y4
+	VPSHUFB      c28<>+0(SB), Y5, Y5
+	VPSRLVD      c29<>+0(SB), Y5, Y5
+	VPAND        c30<>+0(SB), Y5, Y5
+	VPSRLVD      c31<>+0(SB), Y4, Y4
+	VPAND        c32<>+0(SB), Y4, Y4
 	VPSLLD       $0x04, Y4, Y4
 	VPOR         Y4, Y5, Y5
-	VPSUBD       c34<>+0(SB), Y5, Y5
+	VPSUBD       c33<>+0(SB), Y5, Y5
 	VPACKSSDW    Y5, Y5, Y5
-	VMOVDQU      8(R11)(DX*1), Y6
-	VPSHUFB      c4<>+0(SB), Y5, Y7
+	VMOVDQU      8(R9)(DX*1), Y6
+	VPSHUFB      c3<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y4
 	VPSHUFB      Y4, Y2, Y4
 	VMOVDQU      (SP), Y8
@@ -3654,8 +3616,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      40(R11)(DX*1), Y6
-	VPSHUFB      c5<>+0(SB), Y5, Y7
+	VMOVDQU      40(R9)(DX*1), Y6
+	VPSHUFB      c4<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      64(SP), Y9
@@ -3673,8 +3635,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      72(R11)(DX*1), Y6
-	VPSHUFB      c6<>+0(SB), Y5, Y7
+	VMOVDQU      72(R9)(DX*1), Y6
+	VPSHUFB      c5<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      128(SP), Y9
@@ -3692,8 +3654,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      104(R11)(DX*1), Y6
-	VPSHUFB      c7<>+0(SB), Y5, Y5
+	VMOVDQU      104(R9)(DX*1), Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y5
 	VPAND        Y1, Y6, Y7
 	VPSHUFB      Y7, Y2, Y7
 	VMOVDQU      192(SP), Y8
@@ -3712,19 +3674,19 @@ block12:
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
 	VPHADDD      Y4, Y3, Y3
-	VPBROADCASTQ (R11)(DX*2), Y5
-	VPSHUFB      c28<>+0(SB), Y5, Y4
-	VPSHUFB      c29<>+0(SB), Y5, Y5
-	VPSRLVD      c30<>+0(SB), Y5, Y5
-	VPAND        c31<>+0(SB), Y5, Y5
-	VPSRLVD      c32<>+0(SB), Y4, Y4
-	VPAND        c33<>+0(SB), Y4, Y4
+	VPBROADCASTQ (R9)(DX*2), Y5
+	VPSHUFB      c27<>+0(SB), Y5, Y4
+	VPSHUFB      c28<>+0(SB), Y5, Y5
+	VPSRLVD      c29<>+0(SB), Y5, Y5
+	VPAND        c30<>+0(SB), Y5, Y5
+	VPSRLVD      c31<>+0(SB), Y4, Y4
+	VPAND        c32<>+0(SB), Y4, Y4
 	VPSLLD       $0x04, Y4, Y4
 	VPOR         Y4, Y5, Y5
-	VPSUBD       c34<>+0(SB), Y5, Y5
+	VPSUBD       c33<>+0(SB), Y5, Y5
 	VPACKSSDW    Y5, Y5, Y5
-	VMOVDQU      8(R11)(DX*2), Y6
-	VPSHUFB      c4<>+0(SB), Y5, Y7
+	VMOVDQU      8(R9)(DX*2), Y6
+	VPSHUFB      c3<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y4
 	VPSHUFB      Y4, Y2, Y4
 	VMOVDQU      (SP), Y8
@@ -3741,8 +3703,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      40(R11)(DX*2), Y6
-	VPSHUFB      c5<>+0(SB), Y5, Y7
+	VMOVDQU      40(R9)(DX*2), Y6
+	VPSHUFB      c4<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      64(SP), Y9
@@ -3760,8 +3722,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      72(R11)(DX*2), Y6
-	VPSHUFB      c6<>+0(SB), Y5, Y7
+	VMOVDQU      72(R9)(DX*2), Y6
+	VPSHUFB      c5<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      128(SP), Y9
@@ -3779,8 +3741,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      104(R11)(DX*2), Y6
-	VPSHUFB      c7<>+0(SB), Y5, Y5
+	VMOVDQU      104(R9)(DX*2), Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y5
 	VPAND        Y1, Y6, Y7
 	VPSHUFB      Y7, Y2, Y7
 	VMOVDQU      192(SP), Y8
@@ -3798,19 +3760,19 @@ block12:
 	VPMADDUBSW   Y7, Y6, Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTQ (R11)(SI*1), Y6
-	VPSHUFB      c28<>+0(SB), Y6, Y5
-	VPSHUFB      c29<>+0(SB), Y6, Y6
-	VPSRLVD      c30<>+0(SB), Y6, Y6
-	VPAND        c31<>+0(SB), Y6, Y6
-	VPSRLVD      c32<>+0(SB), Y5, Y5
-	VPAND        c33<>+0(SB), Y5, Y5
+	VPBROADCASTQ (R9)(SI*1), Y6
+	VPSHUFB      c27<>+0(SB), Y6, Y5
+	VPSHUFB      c28<>+0(SB), Y6, Y6
+	VPSRLVD      c29<>+0(SB), Y6, Y6
+	VPAND        c30<>+0(SB), Y6, Y6
+	VPSRLVD      c31<>+0(SB), Y5, Y5
+	VPAND        c32<>+0(SB), Y5, Y5
 	VPSLLD       $0x04, Y5, Y5
 	VPOR         Y5, Y6, Y6
-	VPSUBD       c34<>+0(SB), Y6, Y6
+	VPSUBD       c33<>+0(SB), Y6, Y6
 	VPACKSSDW    Y6, Y6, Y6
-	VMOVDQU      8(R11)(SI*1), Y7
-	VPSHUFB      c4<>+0(SB), Y6, Y8
+	VMOVDQU      8(R9)(SI*1), Y7
+	VPSHUFB      c3<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y5
 	VPSHUFB      Y5, Y2, Y5
 	VMOVDQU      (SP), Y9
@@ -3827,8 +3789,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      40(R11)(SI*1), Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VMOVDQU      40(R9)(SI*1), Y7
+	VPSHUFB      c4<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y9
 	VPSHUFB      Y9, Y2, Y9
 	VMOVDQU      64(SP), Y10
@@ -3846,8 +3808,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      72(R11)(SI*1), Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VMOVDQU      72(R9)(SI*1), Y7
+	VPSHUFB      c5<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y9
 	VPSHUFB      Y9, Y2, Y9
 	VMOVDQU      128(SP), Y10
@@ -3865,8 +3827,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      104(R11)(SI*1), Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y6
+	VMOVDQU      104(R9)(SI*1), Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y6
 	VPAND        Y1, Y7, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      192(SP), Y9
@@ -3886,19 +3848,19 @@ block12:
 	VPADDD       Y7, Y5, Y5
 	VPHADDD      Y5, Y4, Y4
 	VPHADDD      Y4, Y3, Y3
-	VPBROADCASTQ (R12), Y5
-	VPSHUFB      c28<>+0(SB), Y5, Y4
-	VPSHUFB      c29<>+0(SB), Y5, Y5
-	VPSRLVD      c30<>+0(SB), Y5, Y5
-	VPAND        c31<>+0(SB), Y5, Y5
-	VPSRLVD      c32<>+0(SB), Y4, Y4
-	VPAND        c33<>+0(SB), Y4, Y4
+	VPBROADCASTQ (R10), Y5
+	VPSHUFB      c27<>+0(SB), Y5, Y4
+	VPSHUFB      c28<>+0(SB), Y5, Y5
+	VPSRLVD      c29<>+0(SB), Y5, Y5
+	VPAND        c30<>+0(SB), Y5, Y5
+	VPSRLVD      c31<>+0(SB), Y4, Y4
+	VPAND        c32<>+0(SB), Y4, Y4
 	VPSLLD       $0x04, Y4, Y4
 	VPOR         Y4, Y5, Y5
-	VPSUBD       c34<>+0(SB), Y5, Y5
+	VPSUBD       c33<>+0(SB), Y5, Y5
 	VPACKSSDW    Y5, Y5, Y5
-	VMOVDQU      8(R12), Y6
-	VPSHUFB      c4<>+0(SB), Y5, Y7
+	VMOVDQU      8(R10), Y6
+	VPSHUFB      c3<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y4
 	VPSHUFB      Y4, Y2, Y4
 	VMOVDQU      (SP), Y8
@@ -3915,8 +3877,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      40(R12), Y6
-	VPSHUFB      c5<>+0(SB), Y5, Y7
+	VMOVDQU      40(R10), Y6
+	VPSHUFB      c4<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      64(SP), Y9
@@ -3934,8 +3896,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      72(R12), Y6
-	VPSHUFB      c6<>+0(SB), Y5, Y7
+	VMOVDQU      72(R10), Y6
+	VPSHUFB      c5<>+0(SB), Y5, Y7
 	VPAND        Y1, Y6, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      128(SP), Y9
@@ -3953,8 +3915,8 @@ block12:
 	VPMADDUBSW   Y8, Y6, Y6
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      104(R12), Y6
-	VPSHUFB      c7<>+0(SB), Y5, Y5
+	VMOVDQU      104(R10), Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y5
 	VPAND        Y1, Y6, Y7
 	VPSHUFB      Y7, Y2, Y7
 	VMOVDQU      192(SP), Y8
@@ -3972,19 +3934,19 @@ block12:
 	VPMADDUBSW   Y7, Y6, Y6
 	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPBROADCASTQ (R12)(DX*1), Y6
-	VPSHUFB      c28<>+0(SB), Y6, Y5
-	VPSHUFB      c29<>+0(SB), Y6, Y6
-	VPSRLVD      c30<>+0(SB), Y6, Y6
-	VPAND        c31<>+0(SB), Y6, Y6
-	VPSRLVD      c32<>+0(SB), Y5, Y5
-	VPAND        c33<>+0(SB), Y5, Y5
+	VPBROADCASTQ (R10)(DX*1), Y6
+	VPSHUFB      c27<>+0(SB), Y6, Y5
+	VPSHUFB      c28<>+0(SB), Y6, Y6
+	VPSRLVD      c29<>+0(SB), Y6, Y6
+	VPAND        c30<>+0(SB), Y6, Y6
+	VPSRLVD      c31<>+0(SB), Y5, Y5
+	VPAND        c32<>+0(SB), Y5, Y5
 	VPSLLD       $0x04, Y5, Y5
 	VPOR         Y5, Y6, Y6
-	VPSUBD       c34<>+0(SB), Y6, Y6
+	VPSUBD       c33<>+0(SB), Y6, Y6
 	VPACKSSDW    Y6, Y6, Y6
-	VMOVDQU      8(R12)(DX*1), Y7
-	VPSHUFB      c4<>+0(SB), Y6, Y8
+	VMOVDQU      8(R10)(DX*1), Y7
+	VPSHUFB      c3<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y5
 	VPSHUFB      Y5, Y2, Y5
 	VMOVDQU      (SP), Y9
@@ -4001,8 +3963,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      40(R12)(DX*1), Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VMOVDQU      40(R10)(DX*1), Y7
+	VPSHUFB      c4<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y9
 	VPSHUFB      Y9, Y2, Y9
 	VMOVDQU      64(SP), Y10
@@ -4020,8 +3982,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      72(R12)(DX*1), Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VMOVDQU      72(R10)(DX*1), Y7
+	VPSHUFB      c5<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y9
 	VPSHUFB      Y9, Y2, Y9
 	VMOVDQU      128(SP), Y10
@@ -4039,8 +4001,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      104(R12)(DX*1), Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y6
+	VMOVDQU      104(R10)(DX*1), Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y6
 	VPAND        Y1, Y7, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      192(SP), Y9
@@ -4059,19 +4021,19 @@ block12:
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y5, Y5
 	VPHADDD      Y5, Y4, Y4
-	VPBROADCASTQ (R12)(DX*2), Y6
-	VPSHUFB      c28<>+0(SB), Y6, Y5
-	VPSHUFB      c29<>+0(SB), Y6, Y6
-	VPSRLVD      c30<>+0(SB), Y6, Y6
-	VPAND        c31<>+0(SB), Y6, Y6
-	VPSRLVD      c32<>+0(SB), Y5, Y5
-	VPAND        c33<>+0(SB), Y5, Y5
+	VPBROADCASTQ (R10)(DX*2), Y6
+	VPSHUFB      c27<>+0(SB), Y6, Y5
+	VPSHUFB      c28<>+0(SB), Y6, Y6
+	VPSRLVD      c29<>+0(SB), Y6, Y6
+	VPAND        c30<>+0(SB), Y6, Y6
+	VPSRLVD      c31<>+0(SB), Y5, Y5
+	VPAND        c32<>+0(SB), Y5, Y5
 	VPSLLD       $0x04, Y5, Y5
 	VPOR         Y5, Y6, Y6
-	VPSUBD       c34<>+0(SB), Y6, Y6
+	VPSUBD       c33<>+0(SB), Y6, Y6
 	VPACKSSDW    Y6, Y6, Y6
-	VMOVDQU      8(R12)(DX*2), Y7
-	VPSHUFB      c4<>+0(SB), Y6, Y8
+	VMOVDQU      8(R10)(DX*2), Y7
+	VPSHUFB      c3<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y5
 	VPSHUFB      Y5, Y2, Y5
 	VMOVDQU      (SP), Y9
@@ -4088,8 +4050,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      40(R12)(DX*2), Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VMOVDQU      40(R10)(DX*2), Y7
+	VPSHUFB      c4<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y9
 	VPSHUFB      Y9, Y2, Y9
 	VMOVDQU      64(SP), Y10
@@ -4107,8 +4069,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      72(R12)(DX*2), Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VMOVDQU      72(R10)(DX*2), Y7
+	VPSHUFB      c5<>+0(SB), Y6, Y8
 	VPAND        Y1, Y7, Y9
 	VPSHUFB      Y9, Y2, Y9
 	VMOVDQU      128(SP), Y10
@@ -4126,8 +4088,8 @@ block12:
 	VPMADDUBSW   Y9, Y7, Y7
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      104(R12)(DX*2), Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y6
+	VMOVDQU      104(R10)(DX*2), Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y6
 	VPAND        Y1, Y7, Y8
 	VPSHUFB      Y8, Y2, Y8
 	VMOVDQU      192(SP), Y9
@@ -4145,19 +4107,19 @@ block12:
 	VPMADDUBSW   Y8, Y7, Y7
 	VPMADDWD     Y6, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPBROADCASTQ (R12)(SI*1), Y7
-	VPSHUFB      c28<>+0(SB), Y7, Y6
-	VPSHUFB      c29<>+0(SB), Y7, Y7
-	VPSRLVD      c30<>+0(SB), Y7, Y7
-	VPAND        c31<>+0(SB), Y7, Y7
-	VPSRLVD      c32<>+0(SB), Y6, Y6
-	VPAND        c33<>+0(SB), Y6, Y6
+	VPBROADCASTQ (R10)(SI*1), Y7
+	VPSHUFB      c27<>+0(SB), Y7, Y6
+	VPSHUFB      c28<>+0(SB), Y7, Y7
+	VPSRLVD      c29<>+0(SB), Y7, Y7
+	VPAND        c30<>+0(SB), Y7, Y7
+	VPSRLVD      c31<>+0(SB), Y6, Y6
+	VPAND        c32<>+0(SB), Y6, Y6
 	VPSLLD       $0x04, Y6, Y6
 	VPOR         Y6, Y7, Y7
-	VPSUBD       c34<>+0(SB), Y7, Y7
+	VPSUBD       c33<>+0(SB), Y7, Y7
 	VPACKSSDW    Y7, Y7, Y7
-	VMOVDQU      8(R12)(SI*1), Y8
-	VPSHUFB      c4<>+0(SB), Y7, Y9
+	VMOVDQU      8(R10)(SI*1), Y8
+	VPSHUFB      c3<>+0(SB), Y7, Y9
 	VPAND        Y1, Y8, Y6
 	VPSHUFB      Y6, Y2, Y6
 	VMOVDQU      (SP), Y10
@@ -4174,8 +4136,8 @@ block12:
 	VPMADDUBSW   Y10, Y8, Y8
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      40(R12)(SI*1), Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y9
+	VMOVDQU      40(R10)(SI*1), Y8
+	VPSHUFB      c4<>+0(SB), Y7, Y9
 	VPAND        Y1, Y8, Y10
 	VPSHUFB      Y10, Y2, Y10
 	VMOVDQU      64(SP), Y11
@@ -4193,8 +4155,8 @@ block12:
 	VPMADDUBSW   Y10, Y8, Y8
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      72(R12)(SI*1), Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VMOVDQU      72(R10)(SI*1), Y8
+	VPSHUFB      c5<>+0(SB), Y7, Y9
 	VPAND        Y1, Y8, Y10
 	VPSHUFB      Y10, Y2, Y10
 	VMOVDQU      128(SP), Y11
@@ -4212,8 +4174,8 @@ block12:
 	VPMADDUBSW   Y10, Y8, Y8
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      104(R12)(SI*1), Y8
-	VPSHUFB      c7<>+0(SB), Y7, Y7
+	VMOVDQU      104(R10)(SI*1), Y8
+	VPSHUFB      c6<>+0(SB), Y7, Y7
 	VPAND        Y1, Y8, Y9
 	VPSHUFB      Y9, Y2, Y9
 	VMOVDQU      192(SP), Y10
@@ -4236,34 +4198,32 @@ block12:
 	VPERM2I128   $0x20, Y4, Y3, Y5
 	VPERM2I128   $0x31, Y4, Y3, Y3
 	VPADDD       Y3, Y5, Y5
-	MOVWLZX      (R11)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R11)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         (R11)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R11), R14
-	VMOVQ        R14, X3
-	MOVWLZX      (R12)(SI*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R12)(DX*2), R14
-	SHLQ         $0x10, R14
-	MOVW         (R12)(DX*1), R14
-	SHLQ         $0x10, R14
-	MOVW         (R12), R14
-	VPINSRQ      $0x01, R14, X3, X3
+	MOVWLZX      (R9)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R9)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         (R9)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R9), R12
+	VMOVQ        R12, X3
+	MOVWLZX      (R10)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R10)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         (R10)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         (R10), R12
+	VPINSRQ      $0x01, R12, X3, X3
 	VCVTPH2PS    X3, Y3
 	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS (R8), Y4
+	VBROADCASTSS 304(DI), Y4
 	VMULPS       Y4, Y3, Y3
 	VMULPS       Y3, Y5, Y5
 	VADDPS       Y5, Y0, Y0
-	ADDQ         $+136, R11
-	ADDQ         $+136, R12
-	ADDQ         $+256, DI
-	ADDQ         $+4, R8
-	ADDQ         $+32, R9
-	DECQ         R10
+	ADDQ         $+136, R9
+	ADDQ         $+136, R10
+	ADDQ         $+320, DI
+	DECQ         R8
 	JNZ          block12
 	VMOVUPS      Y0, (AX)
 	ADDQ         $+32, AX
@@ -4273,50 +4233,50 @@ block12:
 	VZEROUPPER
 	RET
 
-DATA c27<>+0(SB)/8, $0xf6eaddcfbfad9881
-DATA c27<>+8(SB)/8, $0x7159453526190d01
-DATA c27<>+16(SB)/8, $0xf6eaddcfbfad9881
-DATA c27<>+24(SB)/8, $0x7159453526190d01
+DATA c26<>+0(SB)/8, $0xf6eaddcfbfad9881
+DATA c26<>+8(SB)/8, $0x7159453526190d01
+DATA c26<>+16(SB)/8, $0xf6eaddcfbfad9881
+DATA c26<>+24(SB)/8, $0x7159453526190d01
+GLOBL c26<>(SB), RODATA|NOPTR, $32
+
+DATA c27<>+0(SB)/8, $0x8080030280800302
+DATA c27<>+8(SB)/8, $0x8080030280800302
+DATA c27<>+16(SB)/8, $0x8080030280800302
+DATA c27<>+24(SB)/8, $0x8080030280800302
 GLOBL c27<>(SB), RODATA|NOPTR, $32
 
-DATA c28<>+0(SB)/8, $0x8080030280800302
-DATA c28<>+8(SB)/8, $0x8080030280800302
-DATA c28<>+16(SB)/8, $0x8080030280800302
-DATA c28<>+24(SB)/8, $0x8080030280800302
+DATA c28<>+0(SB)/8, $0x8080800580808004
+DATA c28<>+8(SB)/8, $0x8080800780808006
+DATA c28<>+16(SB)/8, $0x8080800580808004
+DATA c28<>+24(SB)/8, $0x8080800780808006
 GLOBL c28<>(SB), RODATA|NOPTR, $32
 
-DATA c29<>+0(SB)/8, $0x8080800580808004
-DATA c29<>+8(SB)/8, $0x8080800780808006
-DATA c29<>+16(SB)/8, $0x8080800580808004
-DATA c29<>+24(SB)/8, $0x8080800780808006
+DATA c29<>+0(SB)/8, $0x0000000000000000
+DATA c29<>+8(SB)/8, $0x0000000000000000
+DATA c29<>+16(SB)/8, $0x0000000400000004
+DATA c29<>+24(SB)/8, $0x0000000400000004
 GLOBL c29<>(SB), RODATA|NOPTR, $32
 
-DATA c30<>+0(SB)/8, $0x0000000000000000
-DATA c30<>+8(SB)/8, $0x0000000000000000
-DATA c30<>+16(SB)/8, $0x0000000400000004
-DATA c30<>+24(SB)/8, $0x0000000400000004
+DATA c30<>+0(SB)/8, $0x0000000f0000000f
+DATA c30<>+8(SB)/8, $0x0000000f0000000f
+DATA c30<>+16(SB)/8, $0x0000000f0000000f
+DATA c30<>+24(SB)/8, $0x0000000f0000000f
 GLOBL c30<>(SB), RODATA|NOPTR, $32
 
-DATA c31<>+0(SB)/8, $0x0000000f0000000f
-DATA c31<>+8(SB)/8, $0x0000000f0000000f
-DATA c31<>+16(SB)/8, $0x0000000f0000000f
-DATA c31<>+24(SB)/8, $0x0000000f0000000f
+DATA c31<>+0(SB)/8, $0x0000000400000000
+DATA c31<>+8(SB)/8, $0x0000000c00000008
+DATA c31<>+16(SB)/8, $0x0000000600000002
+DATA c31<>+24(SB)/8, $0x0000000e0000000a
 GLOBL c31<>(SB), RODATA|NOPTR, $32
 
-DATA c32<>+0(SB)/8, $0x0000000400000000
-DATA c32<>+8(SB)/8, $0x0000000c00000008
-DATA c32<>+16(SB)/8, $0x0000000600000002
-DATA c32<>+24(SB)/8, $0x0000000e0000000a
+DATA c32<>+0(SB)/8, $0x0000000300000003
+DATA c32<>+8(SB)/8, $0x0000000300000003
+DATA c32<>+16(SB)/8, $0x0000000300000003
+DATA c32<>+24(SB)/8, $0x0000000300000003
 GLOBL c32<>(SB), RODATA|NOPTR, $32
 
-DATA c33<>+0(SB)/8, $0x0000000300000003
-DATA c33<>+8(SB)/8, $0x0000000300000003
-DATA c33<>+16(SB)/8, $0x0000000300000003
-DATA c33<>+24(SB)/8, $0x0000000300000003
+DATA c33<>+0(SB)/8, $0x0000002000000020
+DATA c33<>+8(SB)/8, $0x0000002000000020
+DATA c33<>+16(SB)/8, $0x0000002000000020
+DATA c33<>+24(SB)/8, $0x0000002000000020
 GLOBL c33<>(SB), RODATA|NOPTR, $32
-
-DATA c34<>+0(SB)/8, $0x0000002000000020
-DATA c34<>+8(SB)/8, $0x0000002000000020
-DATA c34<>+16(SB)/8, $0x0000002000000020
-DATA c34<>+24(SB)/8, $0x0000002000000020
-GLOBL c34<>(SB), RODATA|NOPTR, $32

@@ -174,26 +174,29 @@ func TestPreparePathsAgree(t *testing.T) {
 
 // differs names the first difference between two vectors, or is empty.
 func (x *vec) differs(y *vec) string {
-	for name, p := range map[string][2][]float32{"value": {x.f, y.f}, "scale": {x.scale, y.scale}, "s": {x.s, y.s}} {
-		for i := range p[0] {
-			if !sameBits(p[0][i], p[1][i]) {
-				return fmt.Sprintf("%s %d is %v, want %v", name, i, p[1][i], p[0][i])
-			}
+	for i := range x.f {
+		if !sameBits(x.f[i], y.f[i]) {
+			return fmt.Sprintf("value %d is %v, want %v", i, y.f[i], x.f[i])
 		}
 	}
-	for i := range x.q {
-		if x.q[i] != y.q[i] {
-			return fmt.Sprintf("code %d is %d, want %d", i, y.q[i], x.q[i])
+	for i := range x.q8 {
+		a, b := x.q8[i], y.q8[i]
+		if !sameBits(a.scale, b.scale) || !sameBits(a.s, b.s) {
+			return fmt.Sprintf("block %d has scale %v and s %v, want %v and %v", i, b.scale, b.s, a.scale, a.s)
+		}
+		a.scale, a.s, b.scale, b.s = 0, 0, 0, 0 // NaNs
+		if a != b {
+			return fmt.Sprintf("block %d is %v, want %v", i, b, a)
 		}
 	}
-	for i := range x.sum {
-		if x.sum[i] != y.sum[i] {
-			return fmt.Sprintf("sum %d is %d, want %d", i, y.sum[i], x.sum[i])
+	for i := range x.k {
+		a, b := x.k[i], y.k[i]
+		if !sameBits(a.scale, b.scale) {
+			return fmt.Sprintf("block %d has scale %v, want %v", i, b.scale, a.scale)
 		}
-	}
-	for i := range x.sum16 {
-		if x.sum16[i] != y.sum16[i] {
-			return fmt.Sprintf("sum of 16 %d is %d, want %d", i, y.sum16[i], x.sum16[i])
+		a.scale, b.scale = 0, 0
+		if a != b {
+			return fmt.Sprintf("block %d is %v, want %v", i, b, a)
 		}
 	}
 	return ""

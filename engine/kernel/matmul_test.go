@@ -213,45 +213,49 @@ func TestPrepareGolden(t *testing.T) {
 		if f == FormQ8_1 {
 			head = 4
 		}
-		for b := range v.scale {
-			w := want[name][b*(head+32):]
-			if v.scale[b] != half(w) {
-				t.Errorf("%s block %d: scale %v, want %v", name, b, v.scale[b], half(w))
+		for b := range v.q8 {
+			w, g := want[name][b*(head+32):], &v.q8[b]
+			if g.scale != half(w) {
+				t.Errorf("%s block %d: scale %v, want %v", name, b, g.scale, half(w))
 			}
-			if f == FormQ8_1 && v.s[b] != half(w[2:]) {
-				t.Errorf("%s block %d: s %v, want %v", name, b, v.s[b], half(w[2:]))
+			if f == FormQ8_1 && g.s != half(w[2:]) {
+				t.Errorf("%s block %d: s %v, want %v", name, b, g.s, half(w[2:]))
 			}
 			sum := int32(0)
-			for i := range 32 {
-				if v.q[32*b+i] != int8(w[head+i]) {
-					t.Errorf("%s block %d: code %d is %d, want %d", name, b, i, v.q[32*b+i], int8(w[head+i]))
+			for i, q := range g.q {
+				if q != int8(w[head+i]) {
+					t.Errorf("%s block %d: code %d is %d, want %d", name, b, i, q, int8(w[head+i]))
 				}
-				sum += int32(v.q[32*b+i])
+				sum += int32(q)
 			}
-			if sum != v.sum[b] {
-				t.Errorf("%s block %d: sum %d, want %d", name, b, v.sum[b], sum)
+			if g.nsum != -sum {
+				t.Errorf("%s block %d: nsum %d, want %d", name, b, g.nsum, -sum)
 			}
 		}
 	}
-	v := a.vec(FormQ8_K, 0)
-	for b := range v.scale {
-		w := want["q8_K"][292*b:]
+	for b := range a.vec(FormQ8_K, 0).k {
+		w, g := want["q8_K"][292*b:], &a.vec(FormQ8_K, 0).k[b]
 		d := math.Float32frombits(binary.LittleEndian.Uint32(w))
 		sign := int8(1)
 		if d < 0 {
 			d, sign = -d, -1
 		}
-		if v.scale[b] != d {
-			t.Errorf("q8_K block %d: scale %v, want %v", b, v.scale[b], d)
+		if g.scale != d {
+			t.Errorf("q8_K block %d: scale %v, want %v", b, g.scale, d)
 		}
-		for i := range 256 {
-			if v.q[256*b+i] != sign*int8(w[4+i]) {
-				t.Errorf("q8_K block %d: code %d is %d, want %d", b, i, v.q[256*b+i], sign*int8(w[4+i]))
+		for i, q := range g.q {
+			if q != sign*int8(w[4+i]) {
+				t.Errorf("q8_K block %d: code %d is %d, want %d", b, i, q, sign*int8(w[4+i]))
 			}
 		}
 		for i := range 16 {
-			if s := int16(binary.LittleEndian.Uint16(w[260+2*i:])); v.sum16[16*b+i] != int16(sign)*s {
-				t.Errorf("q8_K block %d: sum %d is %d, want %d", b, i, v.sum16[16*b+i], int16(sign)*s)
+			if s := int16(binary.LittleEndian.Uint16(w[260+2*i:])); g.sum16[i] != int16(sign)*s {
+				t.Errorf("q8_K block %d: sum %d is %d, want %d", b, i, g.sum16[i], int16(sign)*s)
+			}
+		}
+		for i, s := range g.sum32 {
+			if s != g.sum16[2*i]+g.sum16[2*i+1] {
+				t.Errorf("q8_K block %d: sum of 32 %d is %d", b, i, s)
 			}
 		}
 	}
@@ -279,16 +283,20 @@ func TestPrepareExtremes(t *testing.T) {
 		for _, f := range []Form{FormQ8_0, FormQ8_1, FormQ8_K} {
 			a.Prepare(f, x, 512, 0, 1)
 			y := a.vec(f, 0)
-			d := y.scale[len(y.scale)-1]
-			if broken := v-v != 0; broken != (d != d) {
-				t.Errorf("%v of %v: scale %v", f, v, d)
+			var scale float32
+			var codes []int8
+			for i := range y.q8 {
+				scale, codes = y.q8[i].scale, append(codes, y.q8[i].q[:]...)
 			}
-			for i, q := range y.q {
-				if q < -127 {
-					t.Errorf("%v of %v: code %d at %d", f, v, q, i)
-				}
-				if x[i] == 0 && q != 0 {
-					t.Errorf("%v of %v: a zero became %d", f, v, q)
+			for i := range y.k {
+				scale, codes = y.k[i].scale, append(codes, y.k[i].q[:]...)
+			}
+			if broken := v-v != 0; broken != (scale != scale) {
+				t.Errorf("%v of %v: scale %v", f, v, scale)
+			}
+			for i, q := range codes {
+				if q < -127 || x[i] == 0 && q != 0 {
+					t.Errorf("%v of %v: %v became code %d", f, v, x[i], q)
 				}
 			}
 		}
@@ -343,9 +351,16 @@ func (x *vec) values() []float32 {
 	if x.f != nil {
 		return x.f
 	}
-	v := make([]float32, len(x.q))
-	for i, q := range x.q {
-		v[i] = x.scale[i/(len(x.q)/len(x.scale))] * float32(q)
+	var v []float32
+	for i := range x.q8 {
+		for _, q := range x.q8[i].q {
+			v = append(v, x.q8[i].scale*float32(q))
+		}
+	}
+	for i := range x.k {
+		for _, q := range x.k[i].q {
+			v = append(v, x.k[i].scale*float32(q))
+		}
 	}
 	return v
 }

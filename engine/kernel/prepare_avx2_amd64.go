@@ -4,15 +4,15 @@
 
 package kernel
 
-// prepareQ8AVX2 quantises blocks of 32 as prepareQ8Generic does. s may be nil.
+// prepareQ8AVX2 quantises blocks of 32 as prepareQ8Generic does.
 //
 //go:noescape
-func prepareQ8AVX2(x *float32, blocks int, q *int8, scale *float32, sum *int32, s *float32)
+func prepareQ8AVX2(dst *byte, x *float32, blocks int)
 
 // prepareQ8KAVX2 quantises blocks of 256 as prepareQ8KGeneric does.
 //
 //go:noescape
-func prepareQ8KAVX2(x *float32, blocks int, q *int8, scale *float32, sum *int16)
+func prepareQ8KAVX2(dst *byte, x *float32, blocks int)
 
 // roundF16AVX2 rounds 8*steps floats to half precision.
 //

@@ -4,15 +4,12 @@
 
 #include "textflag.h"
 
-// func prepareQ8AVX2(x *float32, blocks int, q *int8, scale *float32, sum *int32, s *float32)
+// func prepareQ8AVX2(dst *byte, x *float32, blocks int)
 // Requires: AVX, AVX2, F16C
-TEXT ·prepareQ8AVX2(SB), NOSPLIT, $0-48
-	MOVQ    x+0(FP), AX
-	MOVQ    blocks+8(FP), CX
-	MOVQ    q+16(FP), DX
-	MOVQ    scale+24(FP), BX
-	MOVQ    sum+32(FP), SI
-	MOVQ    s+40(FP), DI
+TEXT ·prepareQ8AVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 	VMOVDQU c0<>+0(SB), Y0
 	VMOVDQU c1<>+0(SB), Y1
 	VMOVDQU c2<>+0(SB), Y2
@@ -20,72 +17,67 @@ TEXT ·prepareQ8AVX2(SB), NOSPLIT, $0-48
 	VMOVDQU c4<>+0(SB), Y4
 	VMOVDQU c5<>+0(SB), Y5
 	VMOVDQU c6<>+0(SB), Y6
+	VPXOR   Y7, Y7, Y7
 
 block1:
-	VANDPS     (AX), Y0, Y7
-	VANDPS     32(AX), Y0, Y8
-	VPMAXUD    Y8, Y7, Y7
-	VANDPS     64(AX), Y0, Y8
-	VPMAXUD    Y8, Y7, Y7
-	VANDPS     96(AX), Y0, Y8
-	VPMAXUD    Y8, Y7, Y7
-	VPERMQ     $0x4e, Y7, Y8
-	VPMAXUD    Y8, Y7, Y7
-	VPSHUFD    $0x4e, Y7, Y8
-	VPMAXUD    Y8, Y7, Y7
-	VPSHUFD    $0xb1, Y7, Y8
-	VPMAXUD    Y8, Y7, Y7
-	VDIVPS     Y1, Y7, Y9
-	VDIVPS     Y7, Y1, Y8
-	VPCMPGTD   Y7, Y3, Y11
-	VPCMPGTD   Y2, Y7, Y10
-	VPAND      Y11, Y10, Y10
-	VPCMPEQD   Y7, Y7, Y7
-	VPXOR      Y7, Y11, Y11
-	VMULPS     (AX), Y8, Y7
-	VCVTPS2DQ  Y7, Y7
-	VMULPS     32(AX), Y8, Y12
-	VCVTPS2DQ  Y12, Y12
-	VMULPS     64(AX), Y8, Y13
-	VCVTPS2DQ  Y13, Y13
-	VMULPS     96(AX), Y8, Y8
+	VANDPS     (CX), Y0, Y8
+	VANDPS     32(CX), Y0, Y9
+	VPMAXUD    Y9, Y8, Y8
+	VANDPS     64(CX), Y0, Y9
+	VPMAXUD    Y9, Y8, Y8
+	VANDPS     96(CX), Y0, Y9
+	VPMAXUD    Y9, Y8, Y8
+	VPERMQ     $0x4e, Y8, Y9
+	VPMAXUD    Y9, Y8, Y8
+	VPSHUFD    $0x4e, Y8, Y9
+	VPMAXUD    Y9, Y8, Y8
+	VPSHUFD    $0xb1, Y8, Y9
+	VPMAXUD    Y9, Y8, Y8
+	VDIVPS     Y1, Y8, Y10
+	VDIVPS     Y8, Y1, Y9
+	VPCMPGTD   Y8, Y3, Y12
+	VPCMPGTD   Y2, Y8, Y11
+	VPAND      Y12, Y11, Y11
+	VPCMPEQD   Y8, Y8, Y8
+	VPXOR      Y8, Y12, Y12
+	VMULPS     (CX), Y9, Y8
 	VCVTPS2DQ  Y8, Y8
-	VPACKSSDW  Y12, Y7, Y7
-	VPACKSSDW  Y8, Y13, Y13
-	VPACKSSWB  Y13, Y7, Y7
-	VPAND      Y10, Y7, Y7
-	VPERMD     Y7, Y6, Y7
-	VMOVDQU    c7<>+0(SB), Y8
-	VPMADDUBSW Y7, Y8, Y12
-	VPMADDWD   Y5, Y12, Y12
-	VMOVDQU    Y7, (DX)
-	VPERMQ     $0x4e, Y12, Y8
-	VPADDD     Y8, Y12, Y12
-	VPHADDD    Y12, Y12, Y12
-	VPHADDD    Y12, Y12, Y12
-	VMOVD      X12, (SI)
-	VPAND      Y10, Y9, Y9
-	VPAND      Y4, Y11, Y11
-	VPOR       Y11, Y9, Y9
-	VCVTPS2PH  $0x00, X9, X7
-	VCVTPH2PS  X7, X7
-	VMOVSS     X7, (BX)
-	TESTQ      DI, DI
-	JZ         next2
-	VCVTDQ2PS  X12, X12
-	VMULPS     X12, X9, X7
-	VCVTPS2PH  $0x00, X7, X7
-	VCVTPH2PS  X7, X7
-	VMOVSS     X7, (DI)
-	ADDQ       $+4, DI
-
-next2:
-	ADDQ $+128, AX
-	ADDQ $+32, DX
-	ADDQ $+4, BX
-	ADDQ $+4, SI
-	DECQ CX
-	JNZ  block1
+	VMULPS     32(CX), Y9, Y13
+	VCVTPS2DQ  Y13, Y13
+	VMULPS     64(CX), Y9, Y14
+	VCVTPS2DQ  Y14, Y14
+	VMULPS     96(CX), Y9, Y9
+	VCVTPS2DQ  Y9, Y9
+	VPACKSSDW  Y13, Y8, Y8
+	VPACKSSDW  Y9, Y14, Y14
+	VPACKSSWB  Y14, Y8, Y8
+	VPAND      Y11, Y8, Y8
+	VPERMD     Y8, Y6, Y8
+	VMOVDQU    c7<>+0(SB), Y9
+	VPMADDUBSW Y8, Y9, Y13
+	VPMADDWD   Y5, Y13, Y13
+	VMOVDQU    Y8, (AX)
+	VPERMQ     $0x4e, Y13, Y9
+	VPADDD     Y9, Y13, Y13
+	VPHADDD    Y13, Y13, Y13
+	VPHADDD    Y13, Y13, Y13
+	VPSUBD     Y13, Y7, Y9
+	VMOVD      X9, 36(AX)
+	VPAND      Y11, Y10, Y10
+	VPAND      Y4, Y12, Y12
+	VPOR       Y12, Y10, Y10
+	VCVTPS2PH  $0x00, X10, X8
+	VCVTPH2PS  X8, X8
+	VMOVSS     X8, 32(AX)
+	VCVTDQ2PS  X13, X13
+	VMULPS     X13, X10, X8
+	VCVTPS2PH  $0x00, X8, X8
+	VCVTPH2PS  X8, X8
+	VMOVSS     X8, 40(AX)
+	ADDQ       $+128, CX
+	ADDQ       $+48, AX
+	DECQ       DX
+	JNZ        block1
 	VZEROUPPER
 	RET
 
@@ -137,14 +129,12 @@ DATA c7<>+16(SB)/8, $0x0101010101010101
 DATA c7<>+24(SB)/8, $0x0101010101010101
 GLOBL c7<>(SB), RODATA|NOPTR, $32
 
-// func prepareQ8KAVX2(x *float32, blocks int, q *int8, scale *float32, sum *int16)
+// func prepareQ8KAVX2(dst *byte, x *float32, blocks int)
 // Requires: AVX, AVX2
-TEXT ·prepareQ8KAVX2(SB), NOSPLIT, $0-40
-	MOVQ    x+0(FP), AX
-	MOVQ    blocks+8(FP), CX
-	MOVQ    q+16(FP), DX
-	MOVQ    scale+24(FP), BX
-	MOVQ    sum+32(FP), SI
+TEXT ·prepareQ8KAVX2(SB), NOSPLIT, $0-24
+	MOVQ    dst+0(FP), AX
+	MOVQ    x+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 	VMOVDQU c0<>+0(SB), Y0
 	VMOVDQU c1<>+0(SB), Y1
 	VMOVDQU c2<>+0(SB), Y2
@@ -153,68 +143,68 @@ TEXT ·prepareQ8KAVX2(SB), NOSPLIT, $0-40
 	VMOVDQU c5<>+0(SB), Y5
 	VMOVDQU c6<>+0(SB), Y6
 
-block3:
-	VANDPS       (AX), Y0, Y8
-	VANDPS       32(AX), Y0, Y9
-	VANDPS       64(AX), Y0, Y7
+block2:
+	VANDPS       (CX), Y0, Y8
+	VANDPS       32(CX), Y0, Y9
+	VANDPS       64(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       96(AX), Y0, Y7
+	VANDPS       96(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       128(AX), Y0, Y7
+	VANDPS       128(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       160(AX), Y0, Y7
+	VANDPS       160(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       192(AX), Y0, Y7
+	VANDPS       192(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       224(AX), Y0, Y7
+	VANDPS       224(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       256(AX), Y0, Y7
+	VANDPS       256(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       288(AX), Y0, Y7
+	VANDPS       288(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       320(AX), Y0, Y7
+	VANDPS       320(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       352(AX), Y0, Y7
+	VANDPS       352(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       384(AX), Y0, Y7
+	VANDPS       384(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       416(AX), Y0, Y7
+	VANDPS       416(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       448(AX), Y0, Y7
+	VANDPS       448(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       480(AX), Y0, Y7
+	VANDPS       480(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       512(AX), Y0, Y7
+	VANDPS       512(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       544(AX), Y0, Y7
+	VANDPS       544(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       576(AX), Y0, Y7
+	VANDPS       576(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       608(AX), Y0, Y7
+	VANDPS       608(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       640(AX), Y0, Y7
+	VANDPS       640(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       672(AX), Y0, Y7
+	VANDPS       672(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       704(AX), Y0, Y7
+	VANDPS       704(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       736(AX), Y0, Y7
+	VANDPS       736(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       768(AX), Y0, Y7
+	VANDPS       768(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       800(AX), Y0, Y7
+	VANDPS       800(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       832(AX), Y0, Y7
+	VANDPS       832(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       864(AX), Y0, Y7
+	VANDPS       864(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       896(AX), Y0, Y7
+	VANDPS       896(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       928(AX), Y0, Y7
+	VANDPS       928(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
-	VANDPS       960(AX), Y0, Y7
+	VANDPS       960(CX), Y0, Y7
 	VPMAXUD      Y7, Y8, Y8
-	VANDPS       992(AX), Y0, Y7
+	VANDPS       992(CX), Y0, Y7
 	VPMAXUD      Y7, Y9, Y9
 	VPMAXUD      Y9, Y8, Y8
 	VPERMQ       $0x4e, Y8, Y7
@@ -234,14 +224,14 @@ block3:
 	VPAND        Y9, Y8, Y8
 	VPAND        Y4, Y10, Y10
 	VPOR         Y10, Y8, Y8
-	VMOVSS       X8, (BX)
-	VMULPS       (AX), Y7, Y8
+	VMOVSS       X8, 304(AX)
+	VMULPS       (CX), Y7, Y8
 	VCVTPS2DQ    Y8, Y8
-	VMULPS       32(AX), Y7, Y10
+	VMULPS       32(CX), Y7, Y10
 	VCVTPS2DQ    Y10, Y10
-	VMULPS       64(AX), Y7, Y11
+	VMULPS       64(CX), Y7, Y11
 	VCVTPS2DQ    Y11, Y11
-	VMULPS       96(AX), Y7, Y12
+	VMULPS       96(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
 	VPACKSSDW    Y10, Y8, Y8
 	VPACKSSDW    Y12, Y11, Y11
@@ -251,14 +241,14 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y10
 	VPMADDUBSW   Y8, Y10, Y10
 	VPMADDWD     Y5, Y10, Y10
-	VMOVDQU      Y8, (DX)
-	VMULPS       128(AX), Y7, Y8
+	VMOVDQU      Y8, (AX)
+	VMULPS       128(CX), Y7, Y8
 	VCVTPS2DQ    Y8, Y8
-	VMULPS       160(AX), Y7, Y11
+	VMULPS       160(CX), Y7, Y11
 	VCVTPS2DQ    Y11, Y11
-	VMULPS       192(AX), Y7, Y12
+	VMULPS       192(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
-	VMULPS       224(AX), Y7, Y13
+	VMULPS       224(CX), Y7, Y13
 	VCVTPS2DQ    Y13, Y13
 	VPACKSSDW    Y11, Y8, Y8
 	VPACKSSDW    Y13, Y12, Y12
@@ -268,15 +258,15 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y11
 	VPMADDUBSW   Y8, Y11, Y11
 	VPMADDWD     Y5, Y11, Y11
-	VMOVDQU      Y8, 32(DX)
+	VMOVDQU      Y8, 32(AX)
 	VPHADDD      Y11, Y10, Y8
-	VMULPS       256(AX), Y7, Y10
+	VMULPS       256(CX), Y7, Y10
 	VCVTPS2DQ    Y10, Y10
-	VMULPS       288(AX), Y7, Y11
+	VMULPS       288(CX), Y7, Y11
 	VCVTPS2DQ    Y11, Y11
-	VMULPS       320(AX), Y7, Y12
+	VMULPS       320(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
-	VMULPS       352(AX), Y7, Y13
+	VMULPS       352(CX), Y7, Y13
 	VCVTPS2DQ    Y13, Y13
 	VPACKSSDW    Y11, Y10, Y10
 	VPACKSSDW    Y13, Y12, Y12
@@ -286,14 +276,14 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y11
 	VPMADDUBSW   Y10, Y11, Y11
 	VPMADDWD     Y5, Y11, Y11
-	VMOVDQU      Y10, 64(DX)
-	VMULPS       384(AX), Y7, Y10
+	VMOVDQU      Y10, 64(AX)
+	VMULPS       384(CX), Y7, Y10
 	VCVTPS2DQ    Y10, Y10
-	VMULPS       416(AX), Y7, Y12
+	VMULPS       416(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
-	VMULPS       448(AX), Y7, Y13
+	VMULPS       448(CX), Y7, Y13
 	VCVTPS2DQ    Y13, Y13
-	VMULPS       480(AX), Y7, Y14
+	VMULPS       480(CX), Y7, Y14
 	VCVTPS2DQ    Y14, Y14
 	VPACKSSDW    Y12, Y10, Y10
 	VPACKSSDW    Y14, Y13, Y13
@@ -303,21 +293,23 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y12
 	VPMADDUBSW   Y10, Y12, Y12
 	VPMADDWD     Y5, Y12, Y12
-	VMOVDQU      Y10, 96(DX)
+	VMOVDQU      Y10, 96(AX)
 	VPHADDD      Y12, Y11, Y10
 	VPHADDD      Y10, Y8, Y8
 	VEXTRACTI128 $0x01, Y8, X10
 	VPUNPCKLDQ   X10, X8, X11
 	VPUNPCKHDQ   X10, X8, X10
 	VPACKSSDW    X10, X11, X11
-	VMOVDQU      X11, (SI)
-	VMULPS       512(AX), Y7, Y8
+	VMOVDQU      X11, 256(AX)
+	VPHADDW      X11, X11, X11
+	VMOVQ        X11, 288(AX)
+	VMULPS       512(CX), Y7, Y8
 	VCVTPS2DQ    Y8, Y8
-	VMULPS       544(AX), Y7, Y10
+	VMULPS       544(CX), Y7, Y10
 	VCVTPS2DQ    Y10, Y10
-	VMULPS       576(AX), Y7, Y11
+	VMULPS       576(CX), Y7, Y11
 	VCVTPS2DQ    Y11, Y11
-	VMULPS       608(AX), Y7, Y12
+	VMULPS       608(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
 	VPACKSSDW    Y10, Y8, Y8
 	VPACKSSDW    Y12, Y11, Y11
@@ -327,14 +319,14 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y10
 	VPMADDUBSW   Y8, Y10, Y10
 	VPMADDWD     Y5, Y10, Y10
-	VMOVDQU      Y8, 128(DX)
-	VMULPS       640(AX), Y7, Y8
+	VMOVDQU      Y8, 128(AX)
+	VMULPS       640(CX), Y7, Y8
 	VCVTPS2DQ    Y8, Y8
-	VMULPS       672(AX), Y7, Y11
+	VMULPS       672(CX), Y7, Y11
 	VCVTPS2DQ    Y11, Y11
-	VMULPS       704(AX), Y7, Y12
+	VMULPS       704(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
-	VMULPS       736(AX), Y7, Y13
+	VMULPS       736(CX), Y7, Y13
 	VCVTPS2DQ    Y13, Y13
 	VPACKSSDW    Y11, Y8, Y8
 	VPACKSSDW    Y13, Y12, Y12
@@ -344,15 +336,15 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y11
 	VPMADDUBSW   Y8, Y11, Y11
 	VPMADDWD     Y5, Y11, Y11
-	VMOVDQU      Y8, 160(DX)
+	VMOVDQU      Y8, 160(AX)
 	VPHADDD      Y11, Y10, Y8
-	VMULPS       768(AX), Y7, Y10
+	VMULPS       768(CX), Y7, Y10
 	VCVTPS2DQ    Y10, Y10
-	VMULPS       800(AX), Y7, Y11
+	VMULPS       800(CX), Y7, Y11
 	VCVTPS2DQ    Y11, Y11
-	VMULPS       832(AX), Y7, Y12
+	VMULPS       832(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
-	VMULPS       864(AX), Y7, Y13
+	VMULPS       864(CX), Y7, Y13
 	VCVTPS2DQ    Y13, Y13
 	VPACKSSDW    Y11, Y10, Y10
 	VPACKSSDW    Y13, Y12, Y12
@@ -362,14 +354,14 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y11
 	VPMADDUBSW   Y10, Y11, Y11
 	VPMADDWD     Y5, Y11, Y11
-	VMOVDQU      Y10, 192(DX)
-	VMULPS       896(AX), Y7, Y10
+	VMOVDQU      Y10, 192(AX)
+	VMULPS       896(CX), Y7, Y10
 	VCVTPS2DQ    Y10, Y10
-	VMULPS       928(AX), Y7, Y12
+	VMULPS       928(CX), Y7, Y12
 	VCVTPS2DQ    Y12, Y12
-	VMULPS       960(AX), Y7, Y13
+	VMULPS       960(CX), Y7, Y13
 	VCVTPS2DQ    Y13, Y13
-	VMULPS       992(AX), Y7, Y7
+	VMULPS       992(CX), Y7, Y7
 	VCVTPS2DQ    Y7, Y7
 	VPACKSSDW    Y12, Y10, Y10
 	VPACKSSDW    Y7, Y13, Y13
@@ -379,20 +371,20 @@ block3:
 	VMOVDQU      c7<>+0(SB), Y7
 	VPMADDUBSW   Y10, Y7, Y12
 	VPMADDWD     Y5, Y12, Y12
-	VMOVDQU      Y10, 224(DX)
+	VMOVDQU      Y10, 224(AX)
 	VPHADDD      Y12, Y11, Y7
 	VPHADDD      Y7, Y8, Y7
 	VEXTRACTI128 $0x01, Y7, X8
 	VPUNPCKLDQ   X8, X7, X9
 	VPUNPCKHDQ   X8, X7, X8
 	VPACKSSDW    X8, X9, X9
-	VMOVDQU      X9, 16(SI)
-	ADDQ         $+1024, AX
-	ADDQ         $+256, DX
-	ADDQ         $+4, BX
-	ADDQ         $+32, SI
-	DECQ         CX
-	JNZ          block3
+	VMOVDQU      X9, 272(AX)
+	VPHADDW      X9, X9, X9
+	VMOVQ        X9, 296(AX)
+	ADDQ         $+1024, CX
+	ADDQ         $+320, AX
+	DECQ         DX
+	JNZ          block2
 	VZEROUPPER
 	RET
 
@@ -409,7 +401,7 @@ TEXT ·roundF16AVX2(SB), NOSPLIT, $0-24
 	MOVQ x+8(FP), CX
 	MOVQ steps+16(FP), DX
 
-step4:
+step3:
 	VMOVUPS   (CX), Y0
 	VCVTPS2PH $0x00, Y0, X0
 	VCVTPH2PS X0, Y0
@@ -417,6 +409,6 @@ step4:
 	ADDQ      $+32, CX
 	ADDQ      $+32, AX
 	DECQ      DX
-	JNZ       step4
+	JNZ       step3
 	VZEROUPPER
 	RET

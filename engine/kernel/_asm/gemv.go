@@ -12,31 +12,37 @@ import (
 type gemv struct {
 	*gen
 	rows
-	acc           reg.VecVirtual
-	q, scale, sum reg.GPVirtual // the vector's current block
+	acc reg.VecVirtual
+	x   reg.GPVirtual // the vector's current block
 }
+
+// Offsets in block8 and blockK of the Go code.
+const (
+	block8Bytes = 48
+	block8Scale = 32
+	block8NSum  = 36
+	block8S     = 40
+
+	blockKBytes = 320
+	blockKSum16 = 256
+	blockKSum32 = 288
+	blockKScale = 304
+)
 
 // prefetchAhead is added to the distance of a group. Measured on Zen 4: 4 to 16
 // KiB are the same within noise.
 const prefetchAhead = 8192
 
-// layout says how far a block takes the pointers.
-type layout struct {
-	block int // bytes of weights
-	q     int // codes of the vector
-	sum   int // bytes of sums
-}
-
 // gemv writes a kernel. setup emits what is done once (constants to keep in
 // registers) and returns what emits the work of one block: that adds to acc and
 // leaves all pointers alone.
-func (g *gen) gemv(name, doc string, l layout, setup func(*gemv) func()) {
+func (g *gen) gemv(name, doc string, wBytes, xBytes int, setup func(*gemv) func()) {
 	name = "gemv" + name + g.suffix()
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
 	g.Doc(name + " " + doc)
-	g.SignatureExpr("func(dst *float32, w *byte, rowBytes, blocks, groups int, q *int8, scale *float32, sum *int32)")
+	g.SignatureExpr("func(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)")
 	dst, w, rb := g.GP64(), g.GP64(), g.GP64()
 	groups := g.GP64()
 	g.Load(g.Param("dst"), dst)
@@ -46,15 +52,13 @@ func (g *gen) gemv(name, doc string, l layout, setup func(*gemv) func()) {
 	s3 := g.GP64()
 	g.LEAQ(operand.Mem{Base: rb, Index: rb, Scale: 2}, s3)
 
-	v := &gemv{gen: g, acc: g.YMM(), q: g.GP64(), scale: g.GP64(), sum: g.GP64()}
+	v := &gemv{gen: g, acc: g.YMM(), x: g.GP64()}
 	body := setup(v)
 	group, step := g.label("group"), g.label("block")
 	g.Label(group)
 	blocks, base, base4 := g.GP64(), g.GP64(), g.GP64()
 	v.rows = rows{base: base, base4: base4, s: rb, s3: s3}
-	g.Load(g.Param("q"), v.q)
-	g.Load(g.Param("scale"), v.scale)
-	g.Load(g.Param("sum"), v.sum)
+	g.Load(g.Param("x"), v.x)
 	g.Load(g.Param("blocks"), blocks)
 	g.MOVQ(w, base)
 	g.LEAQ(operand.Mem{Base: w, Index: rb, Scale: 4}, base4)
@@ -66,16 +70,14 @@ func (g *gen) gemv(name, doc string, l layout, setup func(*gemv) func()) {
 	g.LEAQ(operand.Mem{Base: w, Index: rb, Scale: 8, Disp: prefetchAhead}, ahead)
 	g.VXORPS(v.acc, v.acc, v.acc)
 	g.Label(step)
-	for o := 0; o < 8*l.block; o += 64 {
+	for o := 0; o < 8*wBytes; o += 64 {
 		g.PREFETCHT1(at(ahead, o))
 	}
-	g.ADDQ(operand.I32(8*l.block), ahead)
+	g.ADDQ(operand.I32(8*wBytes), ahead)
 	body()
-	g.ADDQ(operand.I32(l.block), base)
-	g.ADDQ(operand.I32(l.block), base4)
-	g.ADDQ(operand.I32(l.q), v.q)
-	g.ADDQ(operand.I8(4), v.scale)
-	g.ADDQ(operand.I8(l.sum), v.sum)
+	g.ADDQ(operand.I32(wBytes), base)
+	g.ADDQ(operand.I32(wBytes), base4)
+	g.ADDQ(operand.I32(xBytes), v.x)
 	g.DECQ(blocks)
 	g.JNZ(operand.LabelRef(step))
 	g.VMOVUPS(v.acc, at(dst, 0))
@@ -203,11 +205,11 @@ func (v *gemv) halfPairs(off int) (a, b reg.VecVirtual) {
 }
 
 // accumulate adds float(sum) * (w * x) to the accumulator, x being the
-// vector's scale.
-func (v *gemv) accumulate(sum, w reg.VecVirtual) {
+// vector's scale, off bytes into its block.
+func (v *gemv) accumulate(sum, w reg.VecVirtual, off int) {
 	v.VCVTDQ2PS(sum, sum)
 	x := v.YMM()
-	v.VBROADCASTSS(at(v.scale, 0), x)
+	v.VBROADCASTSS(at(v.x, off), x)
 	v.VMULPS(x, w, w)
 	v.VMULPS(w, sum, sum)
 	v.VADDPS(sum, v.acc, v.acc)
@@ -217,9 +219,9 @@ func (v *gemv) accumulate(sum, w reg.VecVirtual) {
 // what unsigned weights have too much.
 func (v *gemv) shifted(sum reg.VecVirtual, bits int) {
 	s := v.YMM()
-	v.VPBROADCASTD(at(v.sum, 0), s)
+	v.VPBROADCASTD(at(v.x, block8NSum), s)
 	v.VPSLLD(operand.U8(bits), s, s)
-	v.VPSUBD(s, sum, sum)
+	v.VPADDD(s, sum, sum)
 }
 
 func init() {

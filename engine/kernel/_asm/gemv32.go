@@ -8,11 +8,11 @@ import (
 // Kernels for blocks of 32 weights.
 
 func (g *gen) gemvQ8_0() {
-	g.gemv("Q8_0", "multiplies rows of Q8_0 with a Q8_0 vector.", layout{34, 32, 4}, func(v *gemv) func() {
+	g.gemv("Q8_0", "multiplies rows of Q8_0 with a Q8_0 vector.", 34, block8Bytes, func(v *gemv) func() {
 		ones, bias := v.keep(v.bytes32(words(1)...)), v.keep(v.bytes32(0x80))
 		return func() {
 			x := v.YMM()
-			v.VMOVDQU(at(v.q, 0), x)
+			v.VMOVDQU(at(v.x, 0), x)
 			sum := v.sum8(func(i int) reg.VecVirtual {
 				w, p := v.YMM(), v.YMM()
 				if v.vnni {
@@ -32,7 +32,7 @@ func (g *gen) gemvQ8_0() {
 			if v.vnni {
 				v.shifted(sum, 7)
 			}
-			v.accumulate(sum, v.halves(0))
+			v.accumulate(sum, v.halves(0), block8Scale)
 		}
 	})
 }
@@ -54,8 +54,8 @@ func (v *gemv) nibbles() *nibbles {
 
 func (n *nibbles) loadVector() {
 	n.xlo, n.xhi = n.YMM(), n.YMM()
-	n.VBROADCASTI128(at(n.q, 0), n.xlo)
-	n.VBROADCASTI128(at(n.q, 16), n.xhi)
+	n.VBROADCASTI128(at(n.x, 0), n.xlo)
+	n.VBROADCASTI128(at(n.x, 16), n.xhi)
 }
 
 // load takes 16 bytes at off of rows i and i+4 apart: entries 0 to 15 of both
@@ -101,13 +101,13 @@ func (n *nibbles) signed(lo, hi reg.VecVirtual) reg.VecVirtual {
 }
 
 func (g *gen) gemvQ4_0() {
-	g.gemv("Q4_0", "multiplies rows of Q4_0 with a Q8_0 vector.", layout{18, 32, 4}, func(v *gemv) func() {
+	g.gemv("Q4_0", "multiplies rows of Q4_0 with a Q8_0 vector.", 18, block8Bytes, func(v *gemv) func() {
 		n := v.nibbles()
 		return func() {
 			n.loadVector()
 			sum := v.sum4x2(15, n.ones, func(i int) reg.VecVirtual { return n.unsigned(n.load(i, 2)) })
 			v.shifted(sum, 3)
-			v.accumulate(sum, v.halves(0))
+			v.accumulate(sum, v.halves(0), block8Scale)
 		}
 	})
 }
@@ -116,8 +116,8 @@ func (g *gen) gemvQ4_0() {
 func (v *gemv) accumulateWithMin(sum, w, m reg.VecVirtual) {
 	v.VCVTDQ2PS(sum, sum)
 	x, s := v.YMM(), v.YMM()
-	v.VBROADCASTSS(at(v.scale, 0), x)
-	v.VBROADCASTSS(at(v.sum, 0), s)
+	v.VBROADCASTSS(at(v.x, block8Scale), x)
+	v.VBROADCASTSS(at(v.x, block8S), s)
 	v.VMULPS(x, w, w)
 	v.VMULPS(w, sum, sum)
 	v.VMULPS(s, m, m)
@@ -126,7 +126,7 @@ func (v *gemv) accumulateWithMin(sum, w, m reg.VecVirtual) {
 }
 
 func (g *gen) gemvQ4_1() {
-	g.gemv("Q4_1", "multiplies rows of Q4_1 with a Q8_1 vector, whose s stand in sum.", layout{20, 32, 4}, func(v *gemv) func() {
+	g.gemv("Q4_1", "multiplies rows of Q4_1 with a Q8_1 vector.", 20, block8Bytes, func(v *gemv) func() {
 		n := v.nibbles()
 		return func() {
 			n.loadVector()
@@ -172,7 +172,7 @@ func (f *fifths) add(n *nibbles, i, off int, lo, hi reg.VecVirtual) (reg.VecVirt
 }
 
 func (g *gen) gemvQ5_0() {
-	g.gemv("Q5_0", "multiplies rows of Q5_0 with a Q8_0 vector.", layout{22, 32, 4}, func(v *gemv) func() {
+	g.gemv("Q5_0", "multiplies rows of Q5_0 with a Q8_0 vector.", 22, block8Bytes, func(v *gemv) func() {
 		n := v.nibbles()
 		f := n.fifths()
 		return func() {
@@ -182,13 +182,13 @@ func (g *gen) gemvQ5_0() {
 				return n.unsigned(f.add(n, i, 2, lo, hi))
 			})
 			v.shifted(sum, 4)
-			v.accumulate(sum, v.halves(0))
+			v.accumulate(sum, v.halves(0), block8Scale)
 		}
 	})
 }
 
 func (g *gen) gemvQ5_1() {
-	g.gemv("Q5_1", "multiplies rows of Q5_1 with a Q8_1 vector, whose s stand in sum.", layout{24, 32, 4}, func(v *gemv) func() {
+	g.gemv("Q5_1", "multiplies rows of Q5_1 with a Q8_1 vector.", 24, block8Bytes, func(v *gemv) func() {
 		n := v.nibbles()
 		f := n.fifths()
 		return func() {
@@ -225,7 +225,7 @@ func (g *gen) lookUp(table, lo, hi reg.VecVirtual) (reg.VecVirtual, reg.VecVirtu
 }
 
 func (g *gen) gemvIQ4NL() {
-	g.gemv("IQ4NL", "multiplies rows of IQ4_NL with a Q8_0 vector.", layout{18, 32, 4}, func(v *gemv) func() {
+	g.gemv("IQ4NL", "multiplies rows of IQ4_NL with a Q8_0 vector.", 18, block8Bytes, func(v *gemv) func() {
 		n, bias := v.nibbles(), 0
 		if v.vnni {
 			bias = 128
@@ -244,13 +244,13 @@ func (g *gen) gemvIQ4NL() {
 			if v.vnni {
 				v.shifted(sum, 7)
 			}
-			v.accumulate(sum, v.halves(0))
+			v.accumulate(sum, v.halves(0), block8Scale)
 		}
 	})
 }
 
 func (g *gen) gemvMXFP4() {
-	g.gemv("MXFP4", "multiplies rows of MXFP4 with a Q8_0 vector.", layout{17, 32, 4}, func(v *gemv) func() {
+	g.gemv("MXFP4", "multiplies rows of MXFP4 with a Q8_0 vector.", 17, block8Bytes, func(v *gemv) func() {
 		n, table, p := v.nibbles(), v.keep(v.table(e2m1, 16)), v.powers()
 		return func() {
 			n.loadVector()
@@ -259,7 +259,7 @@ func (g *gen) gemvMXFP4() {
 				return n.unsigned(v.lookUp(table, lo, hi))
 			})
 			v.shifted(sum, 4)
-			v.accumulate(sum, p.gather(v, 0))
+			v.accumulate(sum, p.gather(v, 0), block8Scale)
 		}
 	})
 }

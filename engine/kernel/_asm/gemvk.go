@@ -12,20 +12,20 @@ import (
 // super is the state of such a kernel.
 type super struct {
 	*gemv
-	low, ones reg.VecVirtual // constants: 15 in each byte, 1 in each word
-	scales    operand.Mem    // stack: the rows' unpacked scales
+	low    reg.VecVirtual // constant: 15 in each byte
+	scales operand.Mem    // stack: the rows' unpacked scales
 }
 
 func (v *gemv) super(scaleBytes int) *super {
-	s := &super{gemv: v, low: v.keep(v.bytes32(0x0f)), ones: v.keep(v.bytes32(words(1)...))}
+	s := &super{gemv: v, low: v.keep(v.bytes32(0x0f))}
 	if scaleBytes > 0 {
 		s.scales = v.AllocLocal(scaleBytes)
 	}
 	return s
 }
 
-// x is the vector's codes from entry e on.
-func (s *super) x(e int) operand.Mem { return at(s.q, e) }
+// codes is the vector's codes from entry e on.
+func (s *super) codes(e int) operand.Mem { return at(s.x, e) }
 
 // weigh adds to acc the pair sums p, in int16, times the scales. With first
 // set it starts acc.
@@ -68,21 +68,11 @@ func (s *super) bit(h reg.VecVirtual, from, to int) reg.VecVirtual {
 	return r
 }
 
-// groupSums32 returns the vector's sums of 32 codes as eight int16, in both
-// halves.
-func (s *super) groupSums32() reg.VecVirtual {
-	r := s.YMM()
-	s.VPMADDWD(at(s.sum, 0), s.ones, r)
-	s.VPACKSSDW(r, r, r)
-	s.VPERMQ(operand.U8(0x88), r, r)
-	return r
-}
-
 // evenOdd16 returns the vector's sums of 16 codes: those of even groups in the
 // low half, of odd ones in the high half.
 func (s *super) evenOdd16() reg.VecVirtual {
 	r := s.YMM()
-	s.VMOVDQU(at(s.sum, 0), r)
+	s.VMOVDQU(at(s.x, blockKSum16), r)
 	s.VPSHUFB(s.bytes32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15), r, r)
 	s.VPERMQ(operand.U8(0xd8), r, r)
 	return r
@@ -103,7 +93,8 @@ func (s *super) scale16(t reg.VecVirtual, k int) reg.VecVirtual {
 // the stack, each as a pair of words; the sums of minima times the vector's
 // sums are returned, the rows in the lanes.
 func (s *super) scaleMins() reg.VecVirtual {
-	sums, zero := s.groupSums32(), s.YMM()
+	sums, zero := s.YMM(), s.YMM()
+	s.VBROADCASTI128(at(s.x, blockKSum32), sums)
 	s.VPXOR(zero, zero, zero)
 	z := byte(0x80)
 	mins := func(p int) reg.VecVirtual {
@@ -143,7 +134,7 @@ func (s *super) scale(i, j int) reg.VecVirtual {
 // accumulateMins adds float(sum)*(d*x) - float(mins)*(dmin*x).
 func (s *super) accumulateMins(sum, d, mins, dmin reg.VecVirtual) {
 	x := s.YMM()
-	s.VBROADCASTSS(at(s.gemv.scale, 0), x)
+	s.VBROADCASTSS(at(s.x, blockKScale), x)
 	s.VCVTDQ2PS(sum, sum)
 	s.VMULPS(x, d, d)
 	s.VMULPS(d, sum, sum)
@@ -155,7 +146,7 @@ func (s *super) accumulateMins(sum, d, mins, dmin reg.VecVirtual) {
 }
 
 func (g *gen) gemvQ4K() {
-	g.gemv("Q4K", "multiplies rows of Q4_K with a Q8_K vector.", layout{144, 256, 32}, func(v *gemv) func() {
+	g.gemv("Q4K", "multiplies rows of Q4_K with a Q8_K vector.", 144, blockKBytes, func(v *gemv) func() {
 		s := v.super(256)
 		return func() {
 			mins := s.scaleMins()
@@ -166,7 +157,7 @@ func (g *gen) gemvQ4K() {
 					v.VMOVDQU(v.at(i, 16+32*a), q)
 					for k := range 2 {
 						p := s.nibble(q, k == 1)
-						v.VPMADDUBSW(s.x(64*a+32*k), p, p)
+						v.VPMADDUBSW(s.codes(64*a+32*k), p, p)
 						s.weigh(acc, p, s.scale(i, 2*a+k), a+k == 0)
 					}
 				}
@@ -179,7 +170,7 @@ func (g *gen) gemvQ4K() {
 }
 
 func (g *gen) gemvQ5K() {
-	g.gemv("Q5K", "multiplies rows of Q5_K with a Q8_K vector.", layout{176, 256, 32}, func(v *gemv) func() {
+	g.gemv("Q5K", "multiplies rows of Q5_K with a Q8_K vector.", 176, blockKBytes, func(v *gemv) func() {
 		s := v.super(256)
 		return func() {
 			mins := s.scaleMins()
@@ -192,7 +183,7 @@ func (g *gen) gemvQ5K() {
 					for k := range 2 {
 						p := s.nibble(q, k == 1)
 						v.VPOR(s.bit(h, 2*a+k, 4), p, p)
-						v.VPMADDUBSW(s.x(64*a+32*k), p, p)
+						v.VPMADDUBSW(s.codes(64*a+32*k), p, p)
 						s.weigh(acc, p, s.scale(i, 2*a+k), a+k == 0)
 					}
 				}
@@ -205,7 +196,7 @@ func (g *gen) gemvQ5K() {
 }
 
 func (g *gen) gemvQ2K() {
-	g.gemv("Q2K", "multiplies rows of Q2_K with a Q8_K vector.", layout{84, 256, 32}, func(v *gemv) func() {
+	g.gemv("Q2K", "multiplies rows of Q2_K with a Q8_K vector.", 84, blockKBytes, func(v *gemv) func() {
 		s := v.super(0)
 		three := v.keep(v.bytes32(3))
 		return func() {
@@ -215,7 +206,7 @@ func (g *gen) gemvQ2K() {
 				v.VPSRLW(operand.U8(4), m.AsX(), m.AsX())
 				v.VPAND(s.low.AsX(), m.AsX(), m.AsX())
 				v.VPMOVZXBW(m.AsX(), m)
-				v.VPMADDWD(at(v.sum, 0), m, m)
+				v.VPMADDWD(at(v.x, blockKSum16), m, m)
 				return m
 			})
 			sum := v.sum8(func(i int) reg.VecVirtual {
@@ -232,7 +223,7 @@ func (g *gen) gemvQ2K() {
 						v.VPSRLW(operand.U8(k%4*2), p, p)
 						v.VPAND(three, p, p)
 					}
-					v.VPMADDUBSW(s.x(32*k), p, p)
+					v.VPMADDUBSW(s.codes(32*k), p, p)
 					s.weigh(acc, p, s.scale16(t, k), k == 0)
 				}
 				return acc
@@ -244,7 +235,7 @@ func (g *gen) gemvQ2K() {
 }
 
 func (g *gen) gemvQ3K() {
-	g.gemv("Q3K", "multiplies rows of Q3_K with a Q8_K vector.", layout{110, 256, 32}, func(v *gemv) func() {
+	g.gemv("Q3K", "multiplies rows of Q3_K with a Q8_K vector.", 110, blockKBytes, func(v *gemv) func() {
 		s := v.super(128)
 		three := v.keep(v.bytes32(3))
 		return func() {
@@ -266,13 +257,13 @@ func (g *gen) gemvQ3K() {
 						v.VPAND(three, p, p)
 					}
 					v.VPOR(s.bit(h, k, 2), p, p)
-					v.VPMADDUBSW(s.x(32*k), p, p)
+					v.VPMADDUBSW(s.codes(32*k), p, p)
 					s.weigh(acc, p, s.scale16(t, k), k == 0)
 				}
 				s.unbias(acc, t, sums, 2)
 				return acc
 			})
-			v.accumulate(sum, v.halves(108))
+			v.accumulate(sum, v.halves(108), blockKScale)
 		}
 	})
 }
@@ -307,7 +298,7 @@ func (s *super) scalesQ3K(p int) {
 }
 
 func (g *gen) gemvQ6K() {
-	g.gemv("Q6K", "multiplies rows of Q6_K with a Q8_K vector.", layout{210, 256, 32}, func(v *gemv) func() {
+	g.gemv("Q6K", "multiplies rows of Q6_K with a Q8_K vector.", 210, blockKBytes, func(v *gemv) func() {
 		s := v.super(0)
 		top := v.keep(v.bytes32(0x30))
 		return func() {
@@ -336,20 +327,20 @@ func (g *gen) gemvQ6K() {
 							v.VPAND(top, u, u)
 						}
 						v.VPOR(u, p, p)
-						v.VPMADDUBSW(s.x(128*a+32*b), p, p)
+						v.VPMADDUBSW(s.codes(128*a+32*b), p, p)
 						s.weigh(acc, p, s.scale16(t, 4*a+b), a+b == 0)
 					}
 				}
 				s.unbias(acc, t, sums, 5)
 				return acc
 			})
-			v.accumulate(sum, v.halves(208))
+			v.accumulate(sum, v.halves(208), blockKScale)
 		}
 	})
 }
 
 func (g *gen) gemvIQ4XS() {
-	g.gemv("IQ4XS", "multiplies rows of IQ4_XS with a Q8_K vector.", layout{136, 256, 32}, func(v *gemv) func() {
+	g.gemv("IQ4XS", "multiplies rows of IQ4_XS with a Q8_K vector.", 136, blockKBytes, func(v *gemv) func() {
 		s := v.super(256)
 		table := v.keep(v.table(nl4, 0))
 		return func() {
@@ -357,8 +348,8 @@ func (g *gen) gemvIQ4XS() {
 			// to 15 of both, then 16 to 31. The codes get the same order.
 			for k := range 4 {
 				a, b, c := v.YMM(), v.YMM(), v.YMM()
-				v.VMOVDQU(s.x(64*k), a)
-				v.VMOVDQU(s.x(64*k+32), b)
+				v.VMOVDQU(s.codes(64*k), a)
+				v.VMOVDQU(s.codes(64*k+32), b)
 				v.VPERM2I128(operand.U8(0x20), b, a, c)
 				v.VPERM2I128(operand.U8(0x31), b, a, b)
 				v.VMOVDQU(c, s.scales.Offset(64*k))
@@ -382,7 +373,7 @@ func (g *gen) gemvIQ4XS() {
 				}
 				return acc
 			})
-			v.accumulate(sum, v.halves(0))
+			v.accumulate(sum, v.halves(0), blockKScale)
 		}
 	})
 }
