@@ -1,0 +1,150 @@
+//go:build !windows
+
+package tui
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"bmoe/engine"
+	"bmoe/engine/demo"
+)
+
+// demoModel writes the embedded model to a folder of the test's.
+func demoModel(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, k := range []string{"XDG_CACHE_HOME", "HOME"} { // where each system looks for a cache folder
+		t.Setenv(k, dir)
+	}
+	path, err := demo.Path(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rel, err := filepath.Rel(dir, path); err != nil || strings.HasPrefix(rel, "..") {
+		t.Fatalf("the demo was written to %s, outside %s", path, dir)
+	}
+	return path
+}
+
+// withSession runs the screen on a real session of the demo model.
+func withSession(t *testing.T, change func(*engine.Config)) (*realTerminal, func() *engine.Session) {
+	c := engine.DefaultConfig()
+	c.Model, c.CacheMiB, c.Threads = demoModel(t), 8, 2
+	change(&c)
+	before := runtime.GOMAXPROCS(c.Threads + 8 + 2)
+	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
+	opened := make(chan *engine.Session, 1)
+	r := inTerminal(t, 140, 40, nil, Options{Name: "demo", MaxTokens: 96, Open: func(p func(string, float64)) (Engine, error) {
+		s, err := engine.Open(context.Background(), c, p)
+		if err != nil {
+			return nil, err
+		}
+		opened <- s
+		return s, nil
+	}})
+	return r, func() *engine.Session { return <-opened }
+}
+
+const (
+	keyF2, keyF4, keyF6, keyF10 = "\x1bOQ", "\x1bOS", "\x1b[17~", "\x1b[21~"
+	keyAgain                    = "\x07"
+)
+
+// The whole of it, on the real engine: a chat, the panes, changed settings,
+// the same again, and the comparison.
+func TestAChatOnTheDemoModel(t *testing.T) {
+	r, session := withSession(t, func(*engine.Config) {})
+	r.waitFor("Tiny Stories", "ask something", "idle")
+	s := session()
+	r.types("Tell me a story about a dog.\r")
+	frames := map[string]bool{}
+	deadline := time.Now().Add(20 * time.Second)
+	for !strings.Contains(r.screen(), "96 tokens, ") && time.Now().Before(deadline) {
+		if f := r.screen(); strings.Contains(f, "decoding") {
+			frames[f] = true
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	r.waitFor("96 tokens, ", "tok/s", "stall", "idle")
+	if len(frames) < 2 {
+		t.Errorf("%d frames while decoding: nothing moved", len(frames))
+	}
+	r.types(keyF2 + keyF4 + keyF6)
+	r.waitFor("release-mmap on applied", "lanes 8 applied", "cache 10 MiB applied")
+	r.types(keyAgain)
+	r.waitFor("run 2 against run 1 (cache 10 MiB, lanes 8, release-mmap on)")
+	r.types(keyF10)
+	r.waitFor("settings that differ", "1 baseline", "2 cache 10 MiB, lanes 8", "identical", "%")
+	r.types("\x1b")
+	r.waitFor("> ask something")
+	r.types("\x03\x03")
+	if err := r.restored(); err != nil {
+		t.Fatal(err)
+	}
+	if runs := s.Runs(); len(runs) != 2 || runs[0].Result.TextSHA256 != runs[1].Result.TextSHA256 || runs[0].Result.Text == "" {
+		t.Errorf("%d runs, or texts that differ", len(runs))
+	}
+}
+
+// The finding that the project turns on, as a user meets it: on the simulated
+// host F2 makes the stall fall and changes nothing else.
+func TestReleasingTheMappingOnTheSimulatedHost(t *testing.T) {
+	r, session := withSession(t, func(c *engine.Config) { c.SimulateHost = "ntfs" })
+	r.waitFor("SIMULATED", "idle", "MAPPED")
+	s := session()
+	r.types("What happened to Lily?\r")
+	r.waitFor("96 tokens, ", "SIMULATED")
+	r.types(keyF2 + keyAgain)
+	r.waitFor("run 2 against run 1 (release-mmap on)", "RELEASED")
+	r.types(keyF10)
+	r.waitFor("2 release-mmap on", "identical")
+	r.types("\x03\x03")
+	if err := r.restored(); err != nil {
+		t.Fatal(err)
+	}
+	runs := s.Runs()
+	if len(runs) != 2 {
+		t.Fatalf("%d runs, want 2", len(runs))
+	}
+	a, b := &runs[0].Result, &runs[1].Result
+	if !a.PerToken.Stall.OK || !b.PerToken.Stall.OK || b.PerToken.Stall.Value >= a.PerToken.Stall.Value {
+		t.Errorf("stall a token: %v s mapped, %v s released", a.PerToken.Stall, b.PerToken.Stall)
+	}
+	if a.TextSHA256 != b.TextSHA256 || a.Cache.Hits != b.Cache.Hits || a.Cache.Evictions != b.Cache.Evictions || a.Cache.Rereads != b.Cache.Rereads || a.ReadMiBPerToken != b.ReadMiBPerToken {
+		t.Errorf("text, hits, evictions, re-reads or bytes changed: %+v %+v", a.Cache, b.Cache)
+	}
+}
+
+func TestAMissingModelIsOneLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.gguf")
+	r := inTerminal(t, 80, 24, nil, Options{Open: func(p func(string, float64)) (Engine, error) {
+		c := engine.DefaultConfig()
+		c.Model = path
+		s, err := engine.Open(context.Background(), c, p)
+		if err != nil {
+			return nil, err
+		}
+		return s, nil
+	}})
+	err := r.restored()
+	if err == nil || !os.IsNotExist(unwrapAll(err)) && !strings.Contains(err.Error(), "no such file") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("returned %v", err)
+	}
+}
+
+// unwrapAll returns the innermost error.
+func unwrapAll(err error) error {
+	for {
+		u, ok := err.(interface{ Unwrap() error })
+		if !ok || u.Unwrap() == nil {
+			return err
+		}
+		err = u.Unwrap()
+	}
+}
