@@ -1,6 +1,8 @@
 package flashio
 
-import "golang.org/x/sys/unix"
+import "unsafe"
 
-// mapNoReserve keeps reserved address space out of the commit accounting.
-const mapNoReserve = unix.MAP_NORESERVE
+// hugePage is the size of a huge page in bytes: macOS gives programs none.
+const hugePage = 0
+
+func adviseHuge(unsafe.Pointer, int, bool) {}

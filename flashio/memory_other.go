@@ -20,3 +20,5 @@ func decommitMemory(p unsafe.Pointer, size int) error {
 }
 
 func releaseMemory(unsafe.Pointer, int) error { return nil }
+
+func adviseHuge(unsafe.Pointer, int, bool) {}

@@ -24,3 +24,6 @@ func decommitMemory(p unsafe.Pointer, size int) error {
 func releaseMemory(p unsafe.Pointer, _ int) error {
 	return os.NewSyscallError("VirtualFree", windows.VirtualFree(uintptr(p), 0, windows.MEM_RELEASE))
 }
+
+// adviseHuge does nothing: large pages take a privilege that users do not have.
+func adviseHuge(unsafe.Pointer, int, bool) {}
