@@ -56,7 +56,7 @@ func (p *helpPage) rows(w int) []string {
 		}
 	}
 	rows = append(rows, blanks(w))
-	for _, s := range wrapWords("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal.", w) {
+	for _, s := range wrapWords("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal. A message that begins with a slash is written with two.", w) {
 		rows = append(rows, th.pad(th.dim.on(s), w))
 	}
 	return rows

@@ -49,8 +49,8 @@ type Model struct {
 	o    Options
 	term terminal
 	th   *theme
-	now  func() time.Time // of day
-	tock func(time.Duration, func(time.Time) tea.Msg) tea.Cmd
+	now  func() time.Time                                     // of day; tests hold it
+	tock func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick; tests say themselves when time passes
 
 	w, h   int
 	state  state
@@ -58,20 +58,23 @@ type Model struct {
 	focus  focus
 	picked int // pane
 
-	eng     Engine
-	cfg     engine.Config
-	load    *loadState
-	loadErr error
+	eng  Engine // nil until it is open
+	cfg  engine.Config
+	load *loadState
+	jobs gate // what uses the engine
 
+	loadErr     error // why the program ends by itself
 	interrupted bool
 	panicked    *panicMsg
-	jobs        gate
-	stop        context.CancelFunc // of the generation that runs
-	deltas      *deltaBuffer       // of the generation that runs
-	answer      *block             // that grows
+
+	stop        context.CancelFunc // these three are of the generation that runs
+	deltas      *deltaBuffer
+	answer      *block
 	stopping    bool
 	queued      string // a prompt sent before the engine was ready
 	queuedAgain bool   // so was ^G
+	repeatable  bool   // there is a prompt to repeat
+	dropped     int    // turns that no longer fit the context, as last told
 
 	want   engine.Change // wishes that wait
 	inHand engine.Change // being applied
@@ -92,9 +95,7 @@ type Model struct {
 	laidOut    geometry // what the sizes were given for
 	column     []string // the panes as last drawn; nil when they must be redrawn
 	runs       runList
-	repeatable bool // there is a prompt to repeat
 	help       helpPage
-	dropped    int // turns that no longer fit the context, as last told
 
 	status      string
 	statusStyle style

@@ -30,7 +30,6 @@ type realTerminal struct {
 	before   *term.State
 	done     chan error
 	result   error
-	ended    bool
 
 	mu  sync.Mutex
 	raw bytes.Buffer // all that was written to the terminal

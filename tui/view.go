@@ -47,7 +47,7 @@ func (m *Model) layout() {
 		return
 	}
 	g := m.geometry()
-	m.laidOut = g
+	m.laidOut, m.promptRows = g, nil
 	if m.screen == paneScreen {
 		p := m.panes[m.picked]
 		p.SetSize(m.w-4, g.body-2)
