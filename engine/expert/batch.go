@@ -47,7 +47,7 @@ type Batch struct {
 	started  int // items that had their data, or their reads submitted
 
 	readingSince int64           // when inFlight last rose from zero
-	lastEnded    atomic.Int64    // when the last read ended, for the wake-up's latency
+	lastEnded    int64           // when the last read ended, for the wake-up's latency
 	wake         stats.Histogram // from a read's end until a parked worker ran again
 }
 
@@ -109,14 +109,14 @@ func (b *Batch) Wait(seq uint32) {
 	}
 	b.mu.Lock()
 	b.parked++
-	waited := false
+	before := b.lastEnded
 	for b.seq.Load() == seq {
 		b.news.Wait()
-		waited = true
 	}
 	b.parked--
-	if ended := b.lastEnded.Load(); waited && ended != 0 {
-		b.wake.Record(clock.Now() - ended)
+	// What another worker announced says nothing of the way from drive to worker.
+	if b.lastEnded != before {
+		b.wake.Record(clock.Now() - b.lastEnded)
 	}
 	b.mu.Unlock()
 }

@@ -191,7 +191,9 @@ func (it *item) ReadDone(r *flashio.Request) {
 			it.arrived = true
 		}
 	}
-	b.lastEnded.Store(r.Ended)
+	if r.Ended != 0 { // else no read was made
+		b.lastEnded = r.Ended
+	}
 	if b.inFlight.Add(-1) == 0 {
 		b.owner.readingNanos += clock.Now() - b.readingSince
 	}
@@ -262,15 +264,22 @@ func (s *Streamer) Empty() {
 // Resize changes the budget. Entries that fit stay, in the policy's order;
 // those in slots beyond the new end are moved. No batch may be open.
 func (s *Streamer) Resize(budget int64) error {
+	old := s.dir.Budget()
 	for _, k := range s.dir.Resize(budget) {
 		s.free = append(s.free, s.slotOf[k])
 		s.slotOf[k] = -1
 	}
 	n := most(s.layout.Shape(), budget)
-	if n >= s.count {
-		return s.grow(n)
+	if n < s.count {
+		return s.shrink(n)
 	}
-	return s.shrink(n)
+	if err := s.grow(n); err != nil {
+		// The directory must not let in more than there are slots for: a read
+		// would wait for one for ever.
+		s.dir.Resize(old)
+		return err
+	}
+	return nil
 }
 
 // grow commits slots up to n and touches their pages: a fresh page costs a

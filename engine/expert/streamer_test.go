@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,10 +58,12 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// faultyOpener fails the reads for which fail says so.
+// faultyOpener fails the reads for which fail says so, and holds them back while
+// gate is locked.
 type faultyOpener struct {
 	flashio.Opener
 	fail atomic.Bool
+	gate sync.RWMutex
 }
 
 func (o *faultyOpener) Open(path string, direct bool) (flashio.Handle, error) {
@@ -74,6 +77,8 @@ type faultyHandle struct {
 }
 
 func (h *faultyHandle) ReadAt(p []byte, off int64) (int, error) {
+	h.o.gate.RLock()
+	defer h.o.gate.RUnlock()
 	if h.o.fail.Load() && off > 8192 {
 		return 0, syscall.EIO
 	}
@@ -323,6 +328,89 @@ func TestMostTakesTheSmallestFirst(t *testing.T) {
 	}{{19, 0}, {20, 1}, {160, 8}, {189, 8}, {190, 9}, {1000, 12}} {
 		if got := most(shape, c.budget); got != c.want {
 			t.Errorf("a budget of %d holds %d, want %d", c.budget, got, c.want)
+		}
+	}
+}
+
+// TestOnlyReadsCountAsWakeUps: news of another worker, long after the last read,
+// is no time from the drive to a worker.
+func TestOnlyReadsCountAsWakeUps(t *testing.T) {
+	f := newFixture(t)
+	s := f.streamer(t, f.layout.Shape().Total(), 2, true)
+	visit := func(b *Batch) {
+		f.compute(b, 1, func(int32, bool) {})
+		if err := b.Release(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	visit(s.Acquire(2, 1, []int32{0, 1, 2}))
+	s.ResetLatency()
+
+	b := s.Acquire(2, 1, []int32{0, 1, 2}) // all hits
+	var waiter sync.WaitGroup
+	seq := b.Seq()
+	waiter.Go(func() { b.Wait(seq) })
+	for parked := 0; parked == 0; runtime.Gosched() {
+		b.mu.Lock()
+		parked = b.parked
+		b.mu.Unlock()
+	}
+	b.Announce()
+	waiter.Wait()
+	visit(b)
+	if n := s.Wake().Count(); n != 0 {
+		t.Errorf("%d wake-ups counted without a read", n)
+	}
+
+	// A read's end does count: the waiter is parked before the lane may read.
+	f.opener.gate.Lock()
+	b = s.Acquire(2, 1, []int32{3, 4, 5})
+	seq = b.Seq()
+	waiter.Go(func() { b.Wait(seq) })
+	for parked := 0; parked == 0; runtime.Gosched() {
+		b.mu.Lock()
+		parked = b.parked
+		b.mu.Unlock()
+	}
+	f.opener.gate.Unlock()
+	waiter.Wait()
+	visit(b)
+	if n := s.Wake().Count(); n == 0 {
+		t.Error("a worker that waited for a read was not counted")
+	}
+}
+
+// TestFailedGrowthKeepsTheBudget: without memory for more slots the directory
+// must not admit more experts than there are slots, or a read waits for ever.
+func TestFailedGrowthKeepsTheBudget(t *testing.T) {
+	f := newFixture(t)
+	shape := f.layout.Shape()
+	budget := 2 * shape.LayerWorkingSet()
+	s := f.streamer(t, budget, 2, true)
+	whole := s.memory
+	var err error
+	if s.memory, err = flashio.Reserve(s.count * s.slots.bytes); err != nil { // no room to grow
+		t.Fatal(err)
+	}
+	if err := s.memory.Commit(0, s.count*s.slots.bytes); err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Release()
+	if err := s.Resize(shape.Total()); err == nil || !strings.Contains(err.Error(), "--cache-mb") {
+		t.Fatalf("got %v, want an error that names the flag", err)
+	}
+	if st := s.Stats(); st.Budget != budget {
+		t.Fatalf("a budget of %d is in force, want %d as before", st.Budget, budget)
+	}
+	for _, layer := range []int{0, 2, 0, 2} {
+		b := s.Acquire(layer, 3, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8})
+		f.compute(b, 2, func(e int32, ok bool) {
+			if !ok {
+				t.Errorf("layer %d, expert %d has wrong bytes", layer, e)
+			}
+		})
+		if err := b.Release(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

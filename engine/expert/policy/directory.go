@@ -47,8 +47,8 @@ type Directory struct {
 
 	isResident []bool
 	wasRead    []bool
-	batch      []uint32 // number of the batch that touched the key last
-	batches    uint32
+	batch      []uint64 // number of the batch that touched the key last
+	batches    uint64
 	touches    []Key
 	pinned     func(Key) bool // bound once, so that a visit does not allocate
 }
@@ -56,7 +56,7 @@ type Directory struct {
 // NewDirectory returns an empty directory with a budget in logical bytes.
 func NewDirectory(s Shape, budget int64, p Policy) *Directory {
 	d := &Directory{shape: s, policy: p, budget: budget,
-		isResident: make([]bool, s.Keys()), wasRead: make([]bool, s.Keys()), batch: make([]uint32, s.Keys())}
+		isResident: make([]bool, s.Keys()), wasRead: make([]bool, s.Keys()), batch: make([]uint64, s.Keys())}
 	d.pinned = func(k Key) bool { return d.batch[k] == d.batches }
 	p.Reset()
 	return d
