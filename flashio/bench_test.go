@@ -78,43 +78,60 @@ func (l *loop) ReadDone(r *flashio.Request) {
 }
 
 // BenchmarkRandomReads reads 576 KiB windows, the shape of one routed expert
-// projection of Qwen3.6-35B-A3B-Q4_K_M. It reports the CPU time of the whole
-// process per GiB beside the rate.
+// projection of Qwen3.6-35B-A3B-Q4_K_M, into huge pages and into small ones. It
+// reports the CPU time of the whole process per GiB beside the rate.
 func BenchmarkRandomReads(b *testing.B) {
-	const size, slots = 576 << 10, 256
-	path := benchFile(b)
-	s := openFiles(b, flashio.FileOptions{}, path)
+	s := openFiles(b, flashio.FileOptions{}, benchFile(b))
 	for _, engine := range []string{"lanes", "uring"} {
 		for _, n := range []int{1, 2, 4, 8, 16} {
-			b.Run(fmt.Sprintf("%s-%d", engine, n), func(b *testing.B) {
-				rd, fallback, err := flashio.Open(s, engine, flashio.LaneOptions{Lanes: n})
-				if err != nil {
-					b.Fatal(err)
-				}
-				if fallback != "" {
-					b.Skip(fallback)
-				}
-				defer rd.Close()
-				a := newArena(b, slots*size)
-				a.Touch(1)
-				l := &loop{rd: rd, arena: a.Bytes(), rng: rand.New(rand.NewPCG(1, 2)), blocks: s.Size() / size}
-				l.left.Store(int64(b.N))
-				b.SetBytes(size)
-				before := cpuTime()
-				b.ResetTimer()
-				l.group.Add(n)
-				for i := range n {
-					l.ReadDone(&flashio.Request{Buf: a.Bytes()[i*size : (i+1)*size], Need: size, Done: l})
-				}
-				if err := l.group.Wait(); err != nil {
-					b.Fatal(err)
-				}
-				b.StopTimer()
-				if after := cpuTime(); after > 0 {
-					b.ReportMetric(float64(after-before)/1e6/(float64(b.N)*size/(1<<30)), "cpu-ms/GiB")
-				}
-			})
+			for _, pages := range []string{"huge", "small"} {
+				b.Run(fmt.Sprintf("%s-%d-%s", engine, n, pages), func(b *testing.B) {
+					randomReads(b, s, engine, n, pages == "small")
+				})
+			}
 		}
+	}
+}
+
+func randomReads(b *testing.B, s *flashio.Files, engine string, n int, small bool) {
+	const size, slots = 576 << 10, 256
+	rd, fallback, err := flashio.Open(s, engine, flashio.LaneOptions{Lanes: n})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rd.Close()
+	if fallback != "" {
+		b.Skip(fallback)
+	}
+	arena, err := flashio.Reserve(slots * size)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer arena.Release()
+	if small {
+		arena.SmallPages()
+	}
+	if err := arena.Commit(0, arena.Len()); err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; i < arena.Len(); i += os.Getpagesize() {
+		arena.Bytes()[i] = 1
+	}
+	l := &loop{rd: rd, arena: arena.Bytes(), rng: rand.New(rand.NewPCG(1, 2)), blocks: s.Size() / size}
+	l.left.Store(int64(b.N))
+	b.SetBytes(size)
+	before := cpuTime()
+	b.ResetTimer()
+	l.group.Add(n)
+	for i := range n {
+		l.ReadDone(&flashio.Request{Buf: arena.Bytes()[i*size : (i+1)*size], Need: size, Done: l})
+	}
+	if err := l.group.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	if after := cpuTime(); after > 0 {
+		b.ReportMetric(float64(after-before)/1e6/(float64(b.N)*size/(1<<30)), "cpu-ms/GiB")
 	}
 }
 
