@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"bmoe/internal/host"
@@ -18,6 +19,7 @@ type campaign struct {
 	subject  *subject
 	cells    []*cell
 	progress io.Writer // nil unless a person watches
+	said     string    // the line that stands there
 
 	measurements []*measurement // in the order in which they were made
 	unwatched    string         // why the drive cannot be watched, if so
@@ -115,12 +117,13 @@ func (c *campaign) say(round, i int, one *cell) {
 	}
 	done, all := round*len(c.cells)+i, c.opt.repeats*len(c.cells)
 	left := time.Duration(all-done) * c.opt.duration
-	fmt.Fprintf(c.progress, "\r\x1b[K%d/%d  %s, %d lanes  (about %v left)", done+1, all, one.name(), one.lanes, left.Round(time.Second))
+	c.said = fmt.Sprintf("%d/%d  %s, %s  (about %v left)", done+1, all, one.name(), laneCount(one.lanes), left.Round(time.Second))
+	fmt.Fprint(c.progress, c.said)
 }
 
-// clear removes what say wrote.
+// clear removes what say wrote, by means that every console understands.
 func (c *campaign) clear() {
 	if c.progress != nil {
-		fmt.Fprint(c.progress, "\r\x1b[K")
+		fmt.Fprint(c.progress, "\r"+strings.Repeat(" ", len(c.said))+"\r")
 	}
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 
 	"bmoe/flashio"
+	"bmoe/internal/host"
 )
 
 // subject is the file that is read, and what the system says of it.
@@ -15,6 +17,8 @@ type subject struct {
 	name  string // base name: results carry no paths
 	size  int64
 	align int
+
+	memory host.Memory
 }
 
 // inspect asks about the file.
@@ -23,7 +27,17 @@ func inspect(o *options) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &subject{path: o.model, name: filepath.Base(o.model), size: set.Size(), align: set.Align()}, nil
+	return &subject{path: o.model, name: filepath.Base(o.model), size: set.Size(), align: set.Align(), memory: host.ReadMemory()}, nil
+}
+
+// is says whether path names the subject.
+func (s *subject) is(path string) bool {
+	own, err := os.Stat(s.path)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(path)
+	return err == nil && os.SameFile(own, other)
 }
 
 // cell is one row of the result: what is alike in all its repeats.
@@ -181,6 +195,10 @@ func (c *cell) check(s *subject) error {
 	window := c.pieceBytes(s.align)
 	if s.size < window {
 		return fmt.Errorf("%s has %d bytes, one read of --slice-kb %d takes %d: use a larger file or a smaller read", s.path, s.size, c.sliceKiB, window)
+	}
+	if m := s.memory; m.Has.All(host.HasAvailable) && int64(c.lanes)*window > m.Available/2 {
+		return fmt.Errorf("%s of %d KiB take more than half of the %d MiB of memory that are free: use fewer or smaller reads",
+			laneCount(c.lanes), window>>10, m.Available>>20)
 	}
 	if c.rangeMiB > 0 {
 		switch {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bmoe/internal/host"
 )
 
 func plannedCells(t *testing.T, s *subject, args string) []*cell {
@@ -126,12 +128,13 @@ func TestReadsAreRoundedUpToTheBlock(t *testing.T) {
 }
 
 func TestPlanRefusesWhatTheFileCannotServe(t *testing.T) {
-	s := &subject{path: "m", size: 10 << 20, align: 4096}
+	s := &subject{path: "m", size: 10 << 20, align: 4096, memory: host.Memory{Available: 64 << 20, Has: host.HasAvailable}}
 	for args, want := range map[string]string{
 		"--range-mb 11":                    "--range-mb 11: m has only 10 MiB",
 		"--range-mb 1 --slice-kb 2048":     "--range-mb 1: one read takes 2097152",
 		"--slice-kb 64,20480":              "m has 10485760 bytes, one read of --slice-kb 20480",
 		"--table --lanes 4 --range-mb 100": "--range-mb 100",
+		"--lanes 8 --slice-kb 8192":        "8 lanes of 8192 KiB take more than half of the 64 MiB",
 	} {
 		o, err := parse(strings.Fields("-m m " + args))
 		if err != nil {

@@ -25,6 +25,9 @@ func createCSV(c *campaign) (*csvFile, error) {
 	if c.opt.csv == "" {
 		return &csvFile{}, nil
 	}
+	if c.subject.is(c.opt.csv) {
+		return nil, usagef("--csv %s is the file to be read: it would be overwritten", c.opt.csv)
+	}
 	file, err := os.Create(c.opt.csv)
 	if err != nil {
 		return nil, fmt.Errorf("--csv: %w", err)

@@ -292,6 +292,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 		{"-m " + dir, "directory", 1},
 		{"-m " + filepath.Join(dir, "missing"), "missing", 1},
 		{"-m " + empty, "0 bytes", 1},
+		{"-m " + path + " --csv " + path, "overwritten", 2},
 		{"-m " + path + " --csv " + filepath.Join(dir, "no", "such", "folder"), "--csv", 1},
 	} {
 		stdout, stderr, code := start(t, strings.Fields(c.args)...)

@@ -107,7 +107,7 @@ func TestProgressOnlyForAWatcher(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(seen.String(), "1/2  nothing (the drive), 1 lanes") || !strings.Contains(seen.String(), "left)") {
+	if !strings.Contains(seen.String(), "1/2  nothing (the drive), 1 lane ") || !strings.Contains(seen.String(), "left)") {
 		t.Errorf("no progress in %q", seen.String())
 	}
 }

@@ -27,6 +27,14 @@ func figure(v float64, decimals int) string {
 	return strconv.FormatFloat(v, 'f', decimals, 64)
 }
 
+// milliseconds formats a latency: small ones with more decimals.
+func milliseconds(v float64) string {
+	if v < 0.1 {
+		return figure(v, 4)
+	}
+	return figure(v, 2)
+}
+
 // kib formats a number of bytes in KiB.
 func kib(bytes int64) string { return strconv.FormatFloat(float64(bytes)/1024, 'f', -1, 64) }
 
@@ -115,7 +123,7 @@ func (t *textReport) line(r *row) string {
 			mode += " " + r.engine
 		}
 	}
-	fmt.Fprintf(&b, " %8s %8s %8s %8s %10s  %s", figure(r.meanMs, 2), figure(r.p50Ms, 2), figure(r.p99Ms, 2), reads, figure(r.cpuMsPerGiB, 1), mode)
+	fmt.Fprintf(&b, " %8s %8s %8s %8s %10s  %s", milliseconds(r.meanMs), milliseconds(r.p50Ms), milliseconds(r.p99Ms), reads, figure(r.cpuMsPerGiB, 1), mode)
 	for _, note := range r.notes {
 		if t.noteOf[note] == 0 {
 			t.notes = append(t.notes, note)
