@@ -117,6 +117,16 @@ func (a *Acts) Reset(n, cols int) {
 // Len returns the number of vectors in the batch.
 func (a *Acts) Len() int { return a.n }
 
+// Bytes returns the memory of the forms that have been prepared so far.
+func (a *Acts) Bytes() int64 {
+	var n uintptr
+	for i := range a.bufs {
+		b := &a.bufs[i]
+		n += uintptr(len(b.f))*unsafe.Sizeof(float32(0)) + uintptr(len(b.q8))*unsafe.Sizeof(block8{}) + uintptr(len(b.k))*unsafe.Sizeof(blockK{})
+	}
+	return int64(n)
+}
+
 // Cols returns the number of elements of each vector.
 func (a *Acts) Cols() int { return a.cols }
 
