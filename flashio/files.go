@@ -102,15 +102,17 @@ func (s *Files) Simulated() bool { return s.host != nil }
 
 // unchanged checks that a file is still the one that was opened, before it is
 // opened anew: another file under its name would be read as if it were the old.
+// It goes by size and time, because exFAT and some FUSE file systems number a
+// file anew each time they look at it.
 func (s *Files) unchanged(f *File) error {
 	now, err := s.opener.Facts(f.Path)
 	switch {
 	case err != nil:
 		return err
-	case now.ID != f.ID:
-		return fmt.Errorf("open %s: another file has taken its place since it was opened", f.Path)
 	case now.Size != f.Size:
-		return fmt.Errorf("open %s: it has %d bytes now and had %d when it was opened", f.Path, now.Size, f.Size)
+		return fmt.Errorf("open %s: it has %d bytes now and had %d when the model was opened", f.Path, now.Size, f.Size)
+	case now.Modified != f.Modified:
+		return fmt.Errorf("open %s: it was written to, or another file has taken its place, since the model was opened", f.Path)
 	}
 	return nil
 }

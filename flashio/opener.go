@@ -41,8 +41,9 @@ type FileID struct {
 
 // Facts is what the system says about a file. Zero means that it did not say.
 type Facts struct {
-	Size int64 // bytes
-	ID   FileID
+	Size     int64 // bytes
+	Modified int64 // when the contents last changed, nanoseconds of Unix time
+	ID       FileID
 	// Page is the size of a memory page.
 	Page int
 	// Logical and Physical are the device's sector sizes.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"bmoe/flashio"
 	"bmoe/flashio/flashtest"
@@ -249,6 +250,11 @@ func TestReplacedFileIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, make([]byte, 100_000), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// File systems count time in steps; make sure of a difference.
+		later := time.Now().Add(time.Minute)
+		if err := os.Chtimes(path, later, later); err != nil {
 			t.Fatal(err)
 		}
 		for what, err := range map[string]error{

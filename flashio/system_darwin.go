@@ -83,9 +83,10 @@ func systemFacts(path string) (Facts, error) {
 		return Facts{}, &os.PathError{Op: "statfs", Path: path, Err: err}
 	}
 	return Facts{
-		Size: st.Size,
-		ID:   FileID{uint64(uint32(st.Dev)), st.Ino},
-		Page: os.Getpagesize(),
+		Size:     st.Size,
+		Modified: st.Mtim.Nano(),
+		ID:       FileID{uint64(uint32(st.Dev)), st.Ino},
+		Page:     os.Getpagesize(),
 		// The device's own sector takes permission to ask; the file system's
 		// block is a multiple of it.
 		Logical: int(fs.Bsize),

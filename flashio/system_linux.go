@@ -83,9 +83,10 @@ func systemFacts(path string) (Facts, error) {
 		return Facts{}, fmt.Errorf("open %s: not a regular file", path)
 	}
 	f := Facts{
-		Size: int64(st.Size),
-		ID:   FileID{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino},
-		Page: os.Getpagesize(),
+		Size:     int64(st.Size),
+		Modified: st.Mtime.Sec*1e9 + int64(st.Mtime.Nsec),
+		ID:       FileID{unix.Mkdev(st.Dev_major, st.Dev_minor), st.Ino},
+		Page:     os.Getpagesize(),
 	}
 	f.Logical, f.Physical = deviceSectors(st.Dev_major, st.Dev_minor)
 	if st.Mask&unix.STATX_DIOALIGN != 0 {

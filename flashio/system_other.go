@@ -42,5 +42,5 @@ func systemFacts(path string) (Facts, error) {
 	if !st.Mode().IsRegular() {
 		return Facts{}, fmt.Errorf("open %s: not a regular file", path)
 	}
-	return Facts{Size: st.Size(), Page: os.Getpagesize(), NoDirect: "this system has no direct I/O here"}, nil
+	return Facts{Size: st.Size(), Modified: st.ModTime().UnixNano(), Page: os.Getpagesize(), NoDirect: "this system has no direct I/O here"}, nil
 }

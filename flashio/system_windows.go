@@ -88,9 +88,10 @@ func systemFacts(path string) (Facts, error) {
 		return Facts{}, fmt.Errorf("open %s: is a directory, not a file", path)
 	}
 	f := Facts{
-		Size: int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
-		ID:   infoID(info),
-		Page: os.Getpagesize(),
+		Size:     int64(info.FileSizeHigh)<<32 | int64(info.FileSizeLow),
+		Modified: info.LastWriteTime.Nanoseconds(),
+		ID:       infoID(info),
+		Page:     os.Getpagesize(),
 	}
 	f.Logical, f.Physical = sectors(h, path)
 	return f, nil
