@@ -21,7 +21,8 @@ type Comparison struct {
 }
 
 // Compare holds a run against a baseline. Runs that did not start from the
-// same state, or did not finish, are not compared.
+// same state, or did not finish, are not compared. Of two warm caches nobody
+// knows that they held the same.
 func Compare(base, r *Run) Comparison {
 	c := Comparison{Differs: r.Config.differences(base.Config)}
 	switch {
@@ -31,6 +32,8 @@ func Compare(base, r *Run) Comparison {
 		c.Reason = "the runs did not start from the same state"
 	case base.ColdCache != r.ColdCache:
 		c.Reason = "one run started with a warm cache"
+	case !base.ColdCache:
+		c.Reason = "both runs started with a warm cache"
 	default:
 		c.Comparable = true
 	}

@@ -22,6 +22,8 @@ import (
 // ErrNothingToRepeat is returned by Again before there was a run.
 var ErrNothingToRepeat = errors.New("there is no run to repeat yet")
 
+var errNoLanes = errors.New("no lanes are open: an earlier change failed; change the lanes again")
+
 // The reasons for which a generation stops.
 const (
 	stopEOS       = "eos"
@@ -35,7 +37,7 @@ const (
 // is a request that cannot run. A generation that was cancelled or failed part
 // way comes back as a run whose Err says so.
 func (s *Session) Generate(ctx context.Context, r Request) (*Run, error) {
-	b := &beginning{request: r, conversation: *s.conversation.Clone(), base: -1}
+	b := &beginning{request: r, conversation: *s.conversation.Clone(), dropped: s.dropped, base: -1}
 	if s.cfg.NoThink {
 		b.thinking = new(bool)
 	}
@@ -61,7 +63,7 @@ func (s *Session) Again(ctx context.Context, onDelta func(Delta)) (*Run, error) 
 // common with it, and runs.
 func (s *Session) begin(ctx context.Context, b *beginning) (*Run, error) {
 	if s.reader == nil {
-		return nil, errors.New("no lanes are open: an earlier change failed; change the lanes again")
+		return nil, errNoLanes
 	}
 	started := clock.Now()
 	ids, rendered, dropped, err := s.promptIDs(b)
@@ -75,8 +77,8 @@ func (s *Session) begin(ctx context.Context, b *beginning) (*Run, error) {
 	if b.base, err = s.rewind(b.base); err != nil {
 		return nil, err
 	}
-	s.last = b
-	return s.run(ctx, b, ids, rendered, dropped, started)
+	s.last, s.dropped = b, b.dropped+dropped
+	return s.run(ctx, b, ids, rendered, started)
 }
 
 // promptIDs renders the conversation with the new message. Turns that no
@@ -111,6 +113,9 @@ func (s *Session) promptIDs(b *beginning) (ids []int32, rendered string, dropped
 	if err != nil {
 		return nil, "", 0, err
 	}
+	if len(ids) == 0 {
+		return nil, "", 0, errors.New("the model's chat template makes an empty prompt of this conversation: use --raw")
+	}
 	s.conversation = *c
 	return ids, rendered, dropped, nil
 }
@@ -139,7 +144,7 @@ type answer struct {
 }
 
 // run prefills and generates.
-func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered string, dropped int, started int64) (*Run, error) {
+func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered string, started int64) (*Run, error) {
 	limit := s.cfg.Ctx - len(ids) + 1 // the last token needs no position
 	if n := b.request.MaxTokens; n > 0 {
 		limit = min(limit, n)
@@ -156,7 +161,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	if !s.cfg.Raw {
 		a.reasoning = chat.NewReasoning(rendered)
 	}
-	s.meter.begin(run.N, b.base, len(ids)-b.base, dropped, limit, started)
+	s.meter.begin(run.N, b.base, len(ids)-b.base, limit, started)
 	s.compute.OnLayer = s.meter.onLayer
 	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
 	s.compute.OnLayer = nil
@@ -218,9 +223,10 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 	}
 }
 
-// turn returns the number of the conversation's turn, from 1.
+// turn returns the number of the conversation's turn, from 1, dropped ones
+// included.
 func (s *Session) turn() int {
-	n := 0
+	n := s.dropped
 	for _, m := range s.conversation.Messages {
 		if m.Role == chat.User {
 			n++
@@ -325,7 +331,7 @@ func (s *Session) finish(run *Run, a *answer, b *beginning, ids []int32, stop st
 	case s.cfg.Raw:
 	case run.Err != nil && len(a.ids) == 0:
 		// Nothing was said: the message can be sent again.
-		s.conversation = *b.conversation.Clone()
+		s.conversation, s.dropped = *b.conversation.Clone(), b.dropped
 	default:
 		s.conversation.Append(message)
 	}
@@ -365,6 +371,10 @@ func (s *Session) Eval(ctx context.Context, ids []int32, oneByOne bool) ([]float
 			return nil, usagef("token id %d is outside the vocabulary of %d", id, vocab)
 		}
 	}
+	if s.reader == nil {
+		return nil, errNoLanes
+	}
+	s.last = nil // what a repeat would start from goes
 	if _, err := s.rewind(0); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ const (
 	// recentTokens is what "now" means for the hit rate.
 	recentTokens = 16
 	// foreignShare and foreignLeast say when others on the drive spoil a run:
-	// above a tenth of what the run read, and above noise.
+	// above a tenth of what this process read meanwhile, and above noise.
 	foreignShare = 0.1
 	foreignLeast = 16 << 20 // bytes
 )
@@ -178,7 +178,7 @@ func (m *meter) reconfigured(s *Session) {
 }
 
 // begin starts a run's account: its prefill of n tokens after base.
-func (m *meter) begin(run, base, n, dropped, maxTokens int, started int64) {
+func (m *meter) begin(run, base, n, maxTokens int, started int64) {
 	m.runStart, m.glanced = started, 0
 	m.base, m.prompt = base, n
 	m.session.compute.Pool.Times(&m.times)
@@ -203,10 +203,11 @@ func (m *meter) begin(run, base, n, dropped, maxTokens int, started int64) {
 		l.Prompt, l.PromptDone, l.Started = n, 0, m.runStart
 		l.CtxUsed = base
 		l.TTFT, l.PrefillTPS, l.DecodeTPS = profile.Maybe[int64]{}, profile.Maybe[float64]{}, profile.Maybe[float64]{}
-		l.DroppedTurns += dropped
+		l.DroppedTurns = m.session.dropped
 		l.Sum = m.sum
 		l.Wall.P50, l.Wall.P95 = profile.Maybe[int64]{}, profile.Maybe[int64]{}
 		l.Cache.HitRun, l.Cache.HitNow = profile.Maybe[float64]{}, profile.Maybe[float64]{}
+		l.Process.CPUPerToken, l.Process.ForeignIO = profile.Maybe[int64]{}, profile.Maybe[float64]{}
 	})
 }
 
@@ -413,20 +414,28 @@ func (m *meter) foreign() (float64, bool) {
 	}
 	var now host.DriveSample
 	m.drive.Sample(&now)
+	if m.live.Phase != profile.Idle { // written by this goroutine alone
+		m.contend = contended(m.runDrive, now)
+	}
+	if m.moved.At == 0 {
+		m.moved = now
+	}
 	span := now.At - m.moved.At
-	if span < rateWindow/2 || m.moved.At == 0 {
-		if m.moved.At == 0 {
-			m.moved = now
-		}
+	if span < rateWindow/2 {
 		return 0, false
 	}
 	bytes, ok := host.Foreign(m.moved, now)
 	m.moved = now
-	if all, ok := host.Foreign(m.runDrive, now); ok {
-		own := m.cacheStats().WindowBytes - m.runCache.WindowBytes
-		m.contend = all > foreignLeast && float64(all) > foreignShare*float64(own)
-	}
 	return float64(bytes) * 1e9 / float64(span), ok
+}
+
+// contended reports whether others moved enough on the drive between two samples
+// to slow what this process read. Whoever read nothing cannot have been slowed.
+// The process's own count covers reads through a mapping as well as the lanes'.
+func contended(from, to host.DriveSample) bool {
+	others, ok := host.Foreign(from, to)
+	own := to.OwnRead - from.OwnRead
+	return ok && own > 0 && others > foreignLeast && float64(others) > foreignShare*float64(own)
 }
 
 // quantiles fills in the median and the 95th percentile of the run's tokens, as
@@ -440,10 +449,18 @@ func (m *meter) quantiles(l *profile.Snapshot) {
 		}
 		m.walls = append(m.walls, r.Wall)
 	}
-	if n := len(m.walls); n > 0 {
+	if len(m.walls) > 0 {
 		slices.Sort(m.walls)
-		l.Wall.P50, l.Wall.P95 = profile.Some(m.walls[n/2]), profile.Some(m.walls[n*95/100])
+		l.Wall.P50, l.Wall.P95 = profile.Some(quantile(m.walls, 0.5)), profile.Some(quantile(m.walls, 0.95))
 	}
+}
+
+// quantile is stats.Quantile for sorted values, without its allocations.
+func quantile(sorted []int64, q float64) int64 {
+	at := q * float64(len(sorted)-1)
+	low := int(at)
+	next := min(low+1, len(sorted)-1)
+	return sorted[low] + int64((at-float64(low))*float64(sorted[next]-sorted[low]))
 }
 
 // recentHits returns the hit rate of the run's last tokens.

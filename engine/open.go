@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 
@@ -188,7 +189,7 @@ func (s *Session) openSampling() error {
 			return fmt.Errorf("%s: %w", s.cfg.Model, err)
 		}
 	}
-	if o.RepeatLastN < 0 { // -1 stands for the whole context
+	if o.RepeatLastN < 0 || o.RepeatLastN > s.cfg.Ctx { // -1 stands for the whole context
 		o.RepeatLastN = s.cfg.Ctx
 	}
 	if err := o.Check(); err != nil {
@@ -286,8 +287,8 @@ func (s *Session) openExperts(func(float64)) error {
 	return nil
 }
 
-// mib returns n MiB in bytes.
-func mib(n int) int64 { return int64(n) << 20 }
+// mib returns n MiB in bytes, at most what an int64 holds.
+func mib(n int) int64 { return min(int64(n), math.MaxInt64>>20) << 20 }
 
 // inMiB returns bytes as MiB for messages, rounded up.
 func inMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
@@ -376,7 +377,7 @@ func (s *Session) openState(func(float64)) error {
 
 // openRelease hands the mapping back if that was asked for.
 func (s *Session) openRelease(func(float64)) error {
-	s.observeMapping()
+	s.observeMapping() // a system that cannot tell leaves the figures not measured
 	if !s.cfg.ReleaseMmap {
 		return nil
 	}

@@ -18,7 +18,7 @@ func (s *Session) Reconfigure(c Change) []Outcome {
 		if err != nil {
 			// The session goes on with what it has; a generation will say if that
 			// is not enough.
-			o.Verdict, o.Reason = Declined, err.Error()
+			o.Verdict, o.Reason = Declined, strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
 		out = append(out, o)
 	}
@@ -74,7 +74,10 @@ func (s *Session) setLanes(n int) (Outcome, error) {
 	s.cfg.Lanes = n
 	if err := s.reopen(func() error { return nil }); err != nil {
 		s.cfg.Lanes = old
-		return now, errors.Join(err, s.reopen(func() error { return nil }))
+		if again := s.reopen(func() error { return nil }); again != nil {
+			err = fmt.Errorf("%w; and with %d lanes as before: %w", err, old, again)
+		}
+		return now, err
 	}
 	return Outcome{Verdict: Applied, Value: fmt.Sprint(n)}, nil
 }
@@ -166,15 +169,13 @@ func (s *Session) setRelease(on bool) (Outcome, error) {
 		s.mappings = nil
 		return err
 	})
-	if err != nil {
-		return Outcome{Value: "off"}, err
-	}
-	if _, err := s.observeMapping(); err != nil {
-		return Outcome{Value: "on"}, err
-	}
+	// Even where no lane could be opened, the file is no longer mapped.
 	s.cfg.ReleaseMmap = true
-	s.setMapping(profile.MappingReleased, "", true)
-	return Outcome{Verdict: Applied, Value: "on"}, nil
+	s.setMapping(profile.MappingReleased, "", err == nil)
+	if err == nil {
+		_, err = s.observeMapping()
+	}
+	return Outcome{Verdict: Applied, Value: "on"}, err
 }
 
 func (s *Session) declineRelease(reason string) Outcome {
@@ -186,20 +187,28 @@ func (s *Session) declineRelease(reason string) Outcome {
 // restoreMapping maps the file again, as at load, and opens the lanes anew
 // under it.
 func (s *Session) restoreMapping() (Outcome, error) {
-	s.cfg.ReleaseMmap = false
 	if len(s.mappings) > 0 {
+		s.cfg.ReleaseMmap = false
 		s.setMapping(profile.MappingMapped, "", false)
 		return Outcome{Verdict: Applied, Value: "off", Reason: "the file is mapped"}, nil
 	}
-	err := s.reopen(func() error { return s.openMapping(nil) })
-	if err != nil {
+	err := s.reopen(func() error {
+		err := s.openMapping(nil)
+		if err != nil { // some of the shards are not a mapping of the model
+			err = errors.Join(err, unmapAll(s.mappings))
+			s.mappings = nil
+		}
+		return err
+	})
+	if len(s.mappings) == 0 {
 		return Outcome{Value: "on"}, err
 	}
-	if _, err := s.observeMapping(); err != nil {
-		return Outcome{Value: "off"}, err
-	}
+	s.cfg.ReleaseMmap = false
 	s.setMapping(profile.MappingMapped, "", false)
-	return Outcome{Verdict: Applied, Value: "off"}, nil
+	if err == nil {
+		_, err = s.observeMapping()
+	}
+	return Outcome{Verdict: Applied, Value: "off"}, err
 }
 
 func (s *Session) setMapping(state profile.MappingState, reason string, reopened bool) {

@@ -48,6 +48,7 @@ type Session struct {
 	streamer   *expert.Streamer // nil with --moe-stream=false
 
 	conversation chat.Conversation
+	dropped      int     // turns of the conversation that no longer fitted
 	ids          []int32 // what the state has seen
 	last         *beginning
 	runs         []*Run
@@ -64,6 +65,7 @@ type Session struct {
 type beginning struct {
 	request      Request
 	conversation chat.Conversation // before the user's message
+	dropped      int               // turns that it had lost by then
 	base         int               // positions of the state that were kept
 	thinking     *bool
 }
@@ -86,7 +88,7 @@ func (s *Session) Snapshot(dst *profile.Snapshot) { s.meter.snapshot(dst) }
 
 // NewChat forgets the conversation; the expert cache stays as it is.
 func (s *Session) NewChat() {
-	s.conversation = chat.Conversation{}
+	s.conversation, s.dropped = chat.Conversation{}, 0
 	s.last = nil
 	s.meter.update(func(live *profile.Snapshot) { live.DroppedTurns = 0 })
 }

@@ -91,7 +91,7 @@ type Lanes struct {
 	Overlap   bool
 	Queue     int            // requests waiting
 	Rate      Maybe[float64] // bytes a second served while a run was reading, over the last second of run time
-	RateRun   Maybe[float64] // bytes served over lane busy time, times lanes in use: what the drive gave during the run
+	RateRun   Maybe[float64] // bytes served over the time with a read in flight: what the drive gave during the run
 	P50, P99  Maybe[int64]   // latency inside the system call, of the run
 	Wake50    Maybe[int64]   // from completion until a waiting worker ran again
 	Lane      [MaxLanes]Lane
@@ -100,7 +100,7 @@ type Lanes struct {
 	BusyNanos int64 // summed over lanes, of the run
 }
 
-// Lane is one reader.
+// Lane is one reader. Its counts run since it was opened.
 type Lane struct {
 	Rate  Maybe[float64] // bytes a second, over the last second of run time
 	Bytes int64

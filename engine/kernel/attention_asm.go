@@ -35,7 +35,7 @@ func (t tile) check(dst, a []float32, b int) {
 }
 
 func (t tile) f32(dst, a, b []float32) {
-	if !useVec {
+	if active == isaGeneric {
 		t.f32Generic(dst, a, b)
 		return
 	}
@@ -50,7 +50,7 @@ func (t tile) f32(dst, a, b []float32) {
 }
 
 func (t tile) f16(dst, a []float32, b []uint16) {
-	if !useVec {
+	if active == isaGeneric {
 		t.f16Generic(dst, a, b)
 		return
 	}
@@ -65,7 +65,7 @@ func (t tile) f16(dst, a []float32, b []uint16) {
 }
 
 func (t tile) i8(dst, a []float32, b []int8) {
-	if !useVec {
+	if active == isaGeneric {
 		t.i8Generic(dst, a, b)
 		return
 	}
@@ -80,7 +80,7 @@ func (t tile) i8(dst, a []float32, b []int8) {
 }
 
 func softmaxBlock(s *[kvBlock]float32, scale, m float32, half bool) (top, sum float32) {
-	if !useVec {
+	if active == isaGeneric {
 		return softmaxBlockGeneric(s, scale, m, half)
 	}
 	return softmaxBlockVec(&s[0], scale, m, half)

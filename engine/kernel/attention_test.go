@@ -159,7 +159,7 @@ var attnShapes = []AttnSpec{
 }
 
 func TestAttentionAgreesWithFloat64(t *testing.T) {
-	eachPath(t, attentionAgreesWithFloat64)
+	onEachPath(t, attentionAgreesWithFloat64)
 }
 
 func attentionAgreesWithFloat64(t *testing.T) {
@@ -195,7 +195,7 @@ func TestAttentionBitsDependOnNothing(t *testing.T) {
 				what := fmt.Sprintf("%v %+v batch %d workers %d", kvType, s, run.batch, run.workers)
 				wantBits(t, what, c.outputs(t, run.workers, run.batch, true), want)
 			}
-			generic(func() { wantBits(t, "generic", c.outputs(t, 1, 140, false), want) })
+			parity(t, "attention", func() []float32 { return c.outputs(t, 2, 140, false) })
 		}
 	}
 }

@@ -6,7 +6,7 @@ import "golang.org/x/sys/cpu"
 
 func detect() (list []isa) {
 	x := &cpu.X86
-	if !x.HasAVX2 || !x.HasF16C {
+	if !x.HasAVX2 || !x.HasF16C || !x.HasFMA {
 		return nil
 	}
 	list = append(list, isaAVX2)

@@ -292,14 +292,6 @@ roundhalf:
 	VZEROUPPER
 	RET
 
-// func cpuid1ecx() uint32
-TEXT ·cpuid1ecx(SB), NOSPLIT, $0-4
-	MOVL $1, AX
-	XORL CX, CX
-	CPUID
-	MOVL CX, ret+0(FP)
-	RET
-
 // func addProductsVec(dst, a, b *float32, n int)
 // n is a positive multiple of 8.
 TEXT ·addProductsVec(SB), NOSPLIT, $0-32

@@ -48,7 +48,7 @@ func products16Vec(dst, a, b *float32, n int)
 
 // vecLen is how many of n elements the kernels do. The generic form does the rest.
 func vecLen(n, step int) int {
-	if !useVec {
+	if active == isaGeneric {
 		return 0
 	}
 	return n - n%step

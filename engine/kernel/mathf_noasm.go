@@ -2,8 +2,7 @@
 
 package kernel
 
-// useVec is false: there are no kernels, and the generic forms do all the work.
-const useVec = false
+// There are no kernels, and the generic forms do all the work.
 
 func siluMul(dst, gate, up []float32) int               { return 0 }
 func sumSquares16(sum *[lanes]float64, x []float32) int { return 0 }

@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"bmoe/engine/expert"
+	"bmoe/flashio"
+	"bmoe/internal/conform"
+	"bmoe/internal/host"
+	"bmoe/internal/stats"
+	"bmoe/profile"
+)
+
+// plainCache counts what a run should cost from its route alone: a cache of the
+// budget's size as a list in order of last touch, with nothing of the engine's.
+type plainCache struct {
+	layout expert.Layout
+	files  *flashio.Files
+	sizes  []int64 // of the shards
+	budget int64
+	held   []int32 // keys, the longest untouched first
+	bytes  int64   // of them
+	read   map[int32]bool
+	profile.Record
+}
+
+func (c *plainCache) size(key int32) (n int64) {
+	for _, p := range c.layout.Layers[int(key)/c.layout.Experts] {
+		n += p.Bytes
+	}
+	return n
+}
+
+func (c *plainCache) evict(at int) {
+	c.bytes -= c.size(c.held[at])
+	c.held = slices.Delete(c.held, at, at+1)
+	c.Evictions++
+}
+
+func (c *plainCache) visit(layer int, ids []int32) {
+	var hits, misses, touched []int32
+	for i := range ids {
+		key := int32(layer*c.layout.Experts) + ids[i]
+		if slices.Contains(touched, key) {
+			continue
+		}
+		touched = append(touched, key)
+		if slices.Contains(c.held, key) {
+			hits = append(hits, key)
+		} else {
+			misses = append(misses, key)
+		}
+	}
+	c.Lookups += int64(len(touched))
+	c.Hits += int64(len(hits))
+	order := slices.Concat(hits, misses)
+	for _, key := range misses {
+		for c.bytes+c.size(key) > c.budget {
+			at := slices.IndexFunc(c.held, func(k int32) bool { return !slices.Contains(touched, k) })
+			for i := 0; at < 0; i++ { // none is left but the batch's own, in the order of computing
+				at = slices.Index(c.held, order[i])
+			}
+			c.evict(at)
+		}
+		c.held = append(c.held, key)
+		c.bytes += c.size(key)
+		c.ExpertBytes += c.size(key)
+		if c.read[key] {
+			c.Rereads++
+		}
+		c.read[key] = true
+		for _, p := range c.layout.Layers[layer] {
+			align := int64(c.files.Align())
+			from := p.Offset + int64(int(key)%c.layout.Experts)*p.Bytes
+			to := (from + p.Bytes + align - 1) / align * align
+			c.WindowBytes += min(to, c.sizes[p.File]) - from/align*align
+			c.Reads++
+		}
+	}
+	for _, id := range ids { // the last touch decides
+		key := int32(layer*c.layout.Experts) + id
+		if at := slices.Index(c.held, key); at >= 0 {
+			c.held = append(slices.Delete(c.held, at, at+1), key)
+		}
+	}
+}
+
+// TestRecordsAgreeWithThePlainCache: every token's hits, evictions, re-reads,
+// bytes and windows are those that follow from the route.
+func TestRecordsAgreeWithThePlainCache(t *testing.T) {
+	for _, path := range []string{"models/qwen3moe.gguf", "quants/qwen3moe-q-Q4_K_M.gguf"} {
+		for _, layers := range []float64{1, 1.7, 3} {
+			cfg := DefaultConfig()
+			cfg.Model, cfg.Raw, cfg.UBatch = conform.File(t, path), true, 7
+			cfg.CacheBytes = int64(layers * float64(layerBytes(t, cfg)))
+			s := open(t, cfg)
+			c := &plainCache{layout: s.arch.Info().Experts, files: s.files, budget: cfg.CacheBytes, read: map[int32]bool{}}
+			for _, sh := range s.file.Shards {
+				c.sizes = append(c.sizes, sh.Size)
+			}
+			s.compute.OnRoute = func(layer, _ int, ids []int32, _ []float32) { c.visit(layer, ids) }
+			var before, after flashio.Stats
+			s.reader.Stats(&before)
+			was, records := c.Record, 0
+			r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24, OnDelta: func(d Delta) {
+				if got, now := d.Record, c.Record; got != nil {
+					records++
+					for _, f := range []struct {
+						name      string
+						got, want int64
+					}{{"lookups", got.Lookups, now.Lookups - was.Lookups}, {"hits", got.Hits, now.Hits - was.Hits},
+						{"evictions", got.Evictions, now.Evictions - was.Evictions}, {"rereads", got.Rereads, now.Rereads - was.Rereads},
+						{"expert bytes", got.ExpertBytes, now.ExpertBytes - was.ExpertBytes},
+						{"window bytes", got.WindowBytes, now.WindowBytes - was.WindowBytes}, {"reads", got.Reads, now.Reads - was.Reads}} {
+						if f.got != f.want {
+							t.Errorf("%s, %v layers, step %d: %d %s, want %d", path, layers, got.Step, f.got, f.name, f.want)
+						}
+					}
+				}
+				was = c.Record
+			}})
+			if err != nil || r.Err != nil || records != 23 {
+				t.Fatalf("%d records, %v, %v", records, err, r.Err)
+			}
+			s.reader.Stats(&after)
+			st := s.streamer.Stats()
+			if served := after.Total.Bytes - before.Total.Bytes; served != c.WindowBytes || st.Resident != c.bytes || r.Result.IO.Reads.Value != c.Reads {
+				t.Errorf("%s, %v layers: the lanes served %d bytes in %d reads and %d are resident, want %d, %d and %d",
+					path, layers, served, r.Result.IO.Reads.Value, st.Resident, c.WindowBytes, c.Reads, c.bytes)
+			}
+		}
+	}
+}
+
+func TestQuantilesAreThoseOfTheStatistics(t *testing.T) {
+	for _, values := range [][]int64{{5}, {1, 9}, {1, 2, 3}, {10, 20, 30, 40, 50, 60, 70, 80, 90, 100}} {
+		floats := make([]float64, len(values))
+		for i, v := range values {
+			floats[i] = float64(v)
+		}
+		for _, q := range []float64{0, 0.5, 0.95, 1} {
+			if got, want := quantile(values, q), stats.Quantile(floats, q); math.Abs(float64(got)-want) >= 1 {
+				t.Errorf("the %v-quantile of %v is %d, want %v", q, values, got, want)
+			}
+		}
+	}
+}
+
+func TestContended(t *testing.T) {
+	has := host.HasDrive | host.HasOwn
+	for _, c := range []struct {
+		name string
+		to   host.DriveSample
+		want bool
+	}{
+		{"alone", host.DriveSample{Read: 500 << 20, OwnRead: 500 << 20, Has: has}, false},
+		{"others read as much", host.DriveSample{Read: 1000 << 20, OwnRead: 500 << 20, Has: has}, true},
+		{"others write a fifth", host.DriveSample{Read: 500 << 20, Written: 100 << 20, OwnRead: 500 << 20, Has: has}, true},
+		{"others read a twentieth", host.DriveSample{Read: 525 << 20, OwnRead: 500 << 20, Has: has}, false},
+		{"noise", host.DriveSample{Read: 9 << 20, OwnRead: 1 << 20, Has: has}, false},
+		{"nothing read in the run", host.DriveSample{Read: 900 << 20, Has: has}, false},
+		{"the host does not tell", host.DriveSample{Read: 1000 << 20, OwnRead: 500 << 20, Has: host.HasDrive}, false},
+	} {
+		if got := contended(host.DriveSample{Has: has}, c.to); got != c.want {
+			t.Errorf("%s: contended is %v", c.name, got)
+		}
+	}
+}

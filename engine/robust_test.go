@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"bmoe/flashio"
+	"bmoe/internal/clock"
+	"bmoe/internal/conform"
+	"bmoe/profile"
+)
+
+// failing is a reader that fails every n-th read, if n is not 0.
+type failing struct {
+	flashio.Reader
+	every, count atomic.Int64
+}
+
+func (f *failing) Submit(rs ...*flashio.Request) {
+	var bad []*flashio.Request
+	for _, r := range rs {
+		if n := f.every.Load(); n > 0 && f.count.Add(1)%n == 0 {
+			bad = append(bad, r)
+		} else {
+			f.Reader.Submit(r)
+		}
+	}
+	if len(bad) > 0 {
+		go func() {
+			for _, r := range bad {
+				r.Started, r.Ended, r.Err = clock.Now(), clock.Now(), syscall.EIO
+				r.Done.ReadDone(r)
+			}
+		}()
+	}
+}
+
+// TestFailedReadsLeaveTheSessionUsable: after reads have failed in prefill and
+// decode, with less room than a batch wants and more, the text is as ever.
+func TestFailedReadsLeaveTheSessionUsable(t *testing.T) {
+	for _, overlap := range []bool{true, false} {
+		for _, layers := range []int64{1, 3} {
+			cfg := DefaultConfig()
+			cfg.Model, cfg.Raw, cfg.Overlap, cfg.Threads = conform.File(t, "models/qwen3moe.gguf"), true, overlap, 2
+			cfg.CacheBytes = layers * layerBytes(t, cfg)
+			want, _ := outcome(t, cfg)
+			s := open(t, cfg)
+			f := &failing{Reader: s.reader}
+			s.streamer.SetReader(f)
+			for i, n := range []int64{1, 7, 50, 200, 3, 90} {
+				f.every.Store(n)
+				r, err := s.Generate(context.Background(), Request{Text: fmt.Sprint(i, prompt), MaxTokens: 100})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !errors.Is(r.Err, syscall.EIO) || r.Result.StopReason != stopError {
+					t.Fatalf("every %d-th read fails: stopped by %s, %v", n, r.Result.StopReason, r.Err)
+				}
+				if st := s.streamer.Stats(); st.Resident > st.Budget || st.SlotsUsed > st.Slots {
+					t.Fatalf("every %d-th read fails: %+v", n, st)
+				}
+			}
+			f.every.Store(0)
+			r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24})
+			if err != nil || r.Err != nil {
+				t.Fatal(err, r.Err)
+			}
+			if got := fmt.Sprint(r.Result.TextSHA256, r.Result.TokenIDs); got != want.hash {
+				t.Error("after failed reads the text is another")
+			}
+		}
+	}
+}
+
+// copyOf copies a model to where a test may spoil it.
+func copyOf(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), filepath.Base(path))
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+func TestLanesThatCannotBeOpenedAgain(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Raw = copyOf(t, conform.File(t, "models/qwen3moe.gguf")), true
+	want, _ := outcome(t, cfg)
+	s := open(t, cfg)
+	hidden := cfg.Model + ".away"
+	change := func(on bool) (Outcome, profile.Mapping) {
+		var snap profile.Snapshot
+		o := s.Reconfigure(Change{ReleaseMmap: &on})[0]
+		s.Snapshot(&snap)
+		return o, snap.Mapping
+	}
+	rename := func(from, to string) {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rename(cfg.Model, hidden)
+	// The mapping goes, whether or not lanes can be opened afterwards.
+	if o, m := change(true); o.Verdict != Declined || o.Value != "on" || m.State != profile.MappingReleased || m.Bytes != 0 || m.LanesReopened {
+		t.Errorf("released without lanes: %+v, %+v", o, m)
+	}
+	if o, m := change(false); o.Verdict != Declined || o.Value != "on" || m.State != profile.MappingReleased || m.Bytes != 0 || strings.Contains(o.Reason, "\n") {
+		t.Errorf("mapped without a file: %+v, %+v", o, m)
+	}
+	n := 2
+	if o := s.Reconfigure(Change{Lanes: &n})[0]; o.Verdict != Declined || strings.Contains(o.Reason, "\n") {
+		t.Errorf("lanes without a file: %+v", o)
+	}
+	if _, err := s.Generate(context.Background(), Request{Text: prompt}); !errors.Is(err, errNoLanes) {
+		t.Errorf("a generation without lanes: %v", err)
+	}
+	if _, err := s.Eval(context.Background(), []int32{1}, false); !errors.Is(err, errNoLanes) {
+		t.Errorf("logits without lanes: %v", err)
+	}
+	rename(hidden, cfg.Model)
+	if o, m := change(false); o.Verdict != Applied || m.State != profile.MappingMapped || m.Bytes == 0 {
+		t.Errorf("mapped again: %+v, %+v", o, m)
+	}
+	r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24})
+	if err != nil || r.Err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(r.Result.TextSHA256, r.Result.TokenIDs); got != want.hash {
+		t.Error("with new lanes the text is another")
+	}
+}
+
+// TestChatThatOutgrowsItsContext: turns are dropped and counted once, repeated
+// runs included, and turns keep their numbers.
+func TestChatThatOutgrowsItsContext(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Ctx, cfg.CacheShare = filepath.Join("demo", "tiny-stories-moe-q8_0.gguf"), 120, 0.4
+	s := open(t, cfg)
+	var snap profile.Snapshot
+	for i := range 6 {
+		r, err := s.Generate(context.Background(), Request{Text: fmt.Sprint("Tell me about dog number ", i), MaxTokens: 12})
+		if err != nil || r.Err != nil {
+			t.Fatal(i, err)
+		}
+		s.Snapshot(&snap)
+		dropped, messages := snap.DroppedTurns, len(s.conversation.Messages)
+		if got, want := dropped+messages/2, i+1; got != want || s.turn() != want {
+			t.Errorf("turn %d: %d turns dropped and %d messages left; counted as turn %d", want, dropped, messages, s.turn())
+		}
+		a, err := s.Again(context.Background(), nil)
+		if err != nil || a.Err != nil {
+			t.Fatal(i, err)
+		}
+		s.Snapshot(&snap)
+		if a.Result.TextSHA256 != r.Result.TextSHA256 || a.StartKey != r.StartKey || len(s.conversation.Messages) != messages || snap.DroppedTurns != dropped {
+			t.Errorf("turn %d repeated: %d turns dropped, %d before; %q, %q before", i+1, snap.DroppedTurns, dropped, a.Result.Text, r.Result.Text)
+		}
+		if c := Compare(r, a); c.Comparable != (i == 0) {
+			t.Errorf("turn %d against its repetition: %+v", i+1, c)
+		}
+	}
+	if snap.DroppedTurns == 0 {
+		t.Fatal("the case shows nothing: no turn was dropped")
+	}
+	s.NewChat()
+	if s.Snapshot(&snap); snap.DroppedTurns != 0 {
+		t.Errorf("%d turns dropped in a new chat", snap.DroppedTurns)
+	}
+}
+
+func TestRunsWithWarmCachesAreNotCompared(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
+	s := open(t, cfg)
+	var runs []*Run
+	for range 3 {
+		r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, r)
+	}
+	if c := Compare(runs[1], runs[2]); runs[1].StartKey != runs[2].StartKey || c.Comparable || !strings.Contains(c.Reason, "warm") {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestSettingsBeyondReason(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
+	// As of a hostile file's general.sampling.penalty_last_n: a ring of 2^40 tokens.
+	cfg.Sampling.RepeatLastN, cfg.Sampling.RepeatPenalty = 1<<40, 1.1
+	cfg.SamplingSet = map[string]bool{"repeat-last-n": true, "repeat-penalty": true}
+	if s := open(t, cfg); s.cfg.Sampling.RepeatLastN != s.cfg.Ctx {
+		t.Errorf("the repeat penalty looks back %d tokens in a context of %d", s.cfg.Sampling.RepeatLastN, s.cfg.Ctx)
+	}
+	for _, n := range []int{1 << 30, 1 << 43, 1 << 44, 1 << 62} {
+		cfg.CacheMiB = n
+		if s := open(t, cfg); s.streamer.Stats().Budget < s.arch.Info().Experts.Shape().Total() {
+			t.Errorf("a budget of %d MiB does not hold all experts", n)
+		}
+	}
+}
