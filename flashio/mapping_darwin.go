@@ -29,6 +29,7 @@ const (
 func insideMapping(s *Files, ptrs []uintptr) ([]int, error) {
 	return insideBy(ptrs, func(p uintptr) (span, bool, error) {
 		var info [regionInfoSize]byte
+		//lint:ignore SA1019 x/sys has no wrapper, and without cgo there is no other way
 		n, _, errno := unix.Syscall6(unix.SYS_PROC_INFO, procInfoCallPidInfo, uintptr(os.Getpid()),
 			pidRegionPathInfo, p, uintptr(unsafe.Pointer(&info)), regionInfoSize)
 		if errno == unix.EINVAL || errno == unix.ESRCH {
@@ -58,3 +59,12 @@ func insideMapping(s *Files, ptrs []uintptr) ([]int, error) {
 
 // adviseSequential lets the kernel read ahead of a sweep. It is a hint.
 func adviseSequential(b []byte) { _ = unix.Madvise(b, unix.MADV_WILLNEED) }
+
+func mincore(b, vec []byte) error {
+	//lint:ignore SA1019 x/sys has no wrapper, and without cgo there is no other way
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(unsafe.Pointer(&vec[0])))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,13 +29,12 @@ func insideMapping(s *Files, ptrs []uintptr) ([]int, error) {
 			spans = append(spans, sp)
 		}
 	}
-	var in []int
-	for i, p := range ptrs {
-		if slices.ContainsFunc(spans, func(sp span) bool { return sp.has(p) }) {
-			in = append(in, i)
+	return insideBy(ptrs, func(p uintptr) (span, bool, error) {
+		if i := slices.IndexFunc(spans, func(sp span) bool { return sp.has(p) }); i >= 0 {
+			return spans[i], true, nil
 		}
-	}
-	return in, nil
+		return span{p, p + 1}, false, nil
+	})
 }
 
 // isOneOf compares by device and inode, which sees through hard links, and by
@@ -92,3 +92,11 @@ func parseMapsLine(line string) (sp span, id FileID, path string, err error) {
 
 // adviseSequential lets the kernel read ahead of a sweep. It is a hint.
 func adviseSequential(b []byte) { _ = unix.Madvise(b, unix.MADV_WILLNEED) }
+
+func mincore(b, vec []byte) error {
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), uintptr(unsafe.Pointer(&vec[0])))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -130,25 +130,6 @@ func (q *queue) take() *Request {
 	}
 }
 
-// takeUpTo moves what is due next into dst, as far as it has room, and counts it
-// as in flight. It does not wait: room left over means that the engine will
-// sleep, and is woken by the next request. closed says that nothing will come.
-func (q *queue) takeUpTo(dst []*Request) (n int, closed bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for n < len(dst) && !q.held && !q.closed {
-		r := q.popLocked()
-		if r == nil {
-			break
-		}
-		dst[n] = r
-		n++
-	}
-	q.inFlight += n
-	q.idle = n < len(dst) && !q.closed
-	return n, q.closed
-}
-
 // finished counts n requests as no longer in flight. It comes before ReadDone,
 // so that a caller who has seen its last request complete finds the reader idle.
 func (q *queue) finished(n int) {

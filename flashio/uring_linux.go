@@ -145,6 +145,25 @@ func (u *uring) begin() (closed bool) {
 	return false
 }
 
+// takeUpTo moves what is due next into dst, as far as it has room, and counts it
+// as in flight. It does not wait: room left over means that the engine will
+// sleep, and is woken by the next request. closed says that nothing will come.
+func (q *queue) takeUpTo(dst []*Request) (n int, closed bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for n < len(dst) && !q.held && !q.closed {
+		r := q.popLocked()
+		if r == nil {
+			break
+		}
+		dst[n] = r
+		n++
+	}
+	q.inFlight += n
+	q.idle = n < len(dst) && !q.closed
+	return n, q.closed
+}
+
 // submit asks for what a slot still misses, from its last aligned byte on, as
 // readWindow does.
 func (u *uring) submit(slot int) {
