@@ -86,6 +86,9 @@ func (q *queue) wakeLocked() {
 }
 
 func (q *queue) pushLocked(r *Request, now int64) {
+	if r.queued != nil {
+		panic("flashio: a request was submitted again while it waits")
+	}
 	r.N, r.Err, r.Lane = 0, nil, -1
 	r.Queued, r.Started, r.Ended = now, 0, 0
 	if r.Spec {
