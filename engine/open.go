@@ -367,12 +367,27 @@ func (s *Session) openState(func(float64)) error {
 	if s.state, err = s.arch.NewState(s.cfg.Ctx, kv); err != nil {
 		return err
 	}
+	if m := host.ReadMemory(); m.Has.All(host.HasAvailable) {
+		if w := contextWarning(s.cfg.Ctx, s.state.Bytes(), m.Available); w != "" {
+			s.warnings = append(s.warnings, w)
+		}
+	}
 	if s.start, err = s.state.Checkpoint(); err != nil {
 		return err
 	}
 	s.logits = make([]float32, s.arch.Info().Vocab)
 	s.ids = make([]int32, 0, s.cfg.Ctx)
 	return s.arch.Prepare(s.compute, s.cfg.UBatch, s.cfg.Ctx)
+}
+
+// contextWarning says when a context cannot be filled: its memory is taken as
+// positions are reached, so that opening it succeeds. The cache's is taken by then.
+func contextWarning(ctx int, bytes, available int64) string {
+	if bytes <= available {
+		return ""
+	}
+	return fmt.Sprintf("a full context of %d positions takes %d MiB, above the %d MiB of memory available: lower --ctx-size or --cache-mb, or choose a smaller --kv-type",
+		ctx, inMiB(bytes), available>>20)
 }
 
 // openRelease hands the mapping back if that was asked for.

@@ -162,6 +162,7 @@ func (s *Session) setRelease(on bool) (Outcome, error) {
 		}
 		return s.declineRelease(fmt.Sprintf("%d weights still lie inside the mapping (%s)", n, list)), nil
 	}
+	s.compute.Pool.Park() // no worker runs while the views go
 	// Closing lanes comes first and opening them last: on the host where this
 	// matters, a handle opened under the mapping stays slow (MISSION.md section 1).
 	err = s.reopen(func() error {

@@ -212,3 +212,12 @@ func TestSettingsBeyondReason(t *testing.T) {
 		}
 	}
 }
+
+func TestContextWarning(t *testing.T) {
+	if w := contextWarning(4096, 1<<30, 1<<30); w != "" {
+		t.Errorf("a context that just fits: %s", w)
+	}
+	if w := contextWarning(1<<20, 90<<30, 8<<30); !strings.Contains(w, "1048576 positions") || !strings.Contains(w, "92160 MiB") || !strings.Contains(w, "8192 MiB") {
+		t.Errorf("a context of 90 GiB on 8: %q", w)
+	}
+}
