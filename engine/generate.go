@@ -93,8 +93,8 @@ func (s *Session) promptIDs(b *beginning) (ids []int32, rendered string, dropped
 		}
 		return ids, b.request.Text, 0, nil
 	}
-	c := b.conversation.Clone()
-	c.Append(chat.Message{Role: chat.User, Content: b.request.Text})
+	asked := b.conversation.Clone()
+	asked.Append(chat.Message{Role: chat.User, Content: b.request.Text})
 	encode := func(ms []chat.Message) ([]int32, error) {
 		var err error
 		rendered, ids, err = s.text.Prompt(ms, b.thinking)
@@ -104,11 +104,22 @@ func (s *Session) promptIDs(b *beginning) (ids []int32, rendered string, dropped
 	if n := b.request.MaxTokens; n > 0 {
 		reserve = min(n, s.cfg.Ctx/2)
 	}
+	c := asked.Clone()
 	ids, dropped, err = c.Fit(s.cfg.Ctx, max(1, reserve), encode)
 	var tooLong *chat.TooLongError
-	if errors.As(err, &tooLong) && tooLong.Tokens < s.cfg.Ctx {
+	switch {
+	case errors.As(err, &tooLong) && tooLong.Tokens < s.cfg.Ctx:
 		// Better a short answer than none.
 		ids, dropped, err = c.Fit(s.cfg.Ctx, 1, encode)
+	case err == nil && dropped > 0:
+		// What the state holds behind a dropped turn is lost. Dropping until half
+		// of the context is free keeps the next turns from losing it again.
+		roomy := asked.Clone()
+		if _, n, rerr := roomy.Fit(s.cfg.Ctx, s.cfg.Ctx/2, encode); rerr == nil {
+			c, dropped = roomy, n
+		} else {
+			_, err = encode(c.Messages)
+		}
 	}
 	if err != nil {
 		return nil, "", 0, err
@@ -200,6 +211,9 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 			return failed(fmt.Errorf("token %d: %w", step, err))
 		}
 		if s.text.Tokenizer.IsEOG(id) {
+			if step == 1 {
+				s.meter.nothing(len(ids) - b.base)
+			}
 			return stopEOS, nil
 		}
 		sampler.Accept(id)

@@ -18,7 +18,8 @@ const (
 	// glance is how often the parts of the snapshot are renewed that cost more
 	// than a few loads: the screen asks 10 to 15 times a second.
 	glance = 100_000_000 // ns
-	// rateWindow is the time over which a rate is taken.
+	// rateWindow is the longest time over which a rate is taken; the shortest is
+	// half of it, but for a run's beginning.
 	rateWindow = 1_000_000_000 // ns
 	// recentTokens is what "now" means for the hit rate.
 	recentTokens = 16
@@ -37,6 +38,7 @@ type meter struct {
 	session *Session
 	onLayer func(layer int, x []float32) // m.layer, bound once
 	process *host.Process
+	thermal *host.Thermal
 	drive   *host.Drive // nil if it cannot be watched
 	opening int64       // clock.Now when opening began
 	loaded  int64       // how long it took, ns
@@ -58,7 +60,7 @@ type meter struct {
 	walls      []int64 // scratch for quantiles
 
 	glanced int64
-	lanes   [2]laneReading // the start of the window of rates, and the latest
+	lanes   [3]laneReading // where the windows of rates begin, the older first, and the latest
 	stats   flashio.Stats
 	contend bool
 	gc      []metrics.Sample
@@ -77,7 +79,7 @@ type laneReading struct {
 // open starts the meter, before there is a model.
 func (m *meter) open(path string) {
 	m.opening = clock.Now()
-	m.process = host.OpenProcess()
+	m.process, m.thermal = host.OpenProcess(), host.OpenThermal()
 	if d, err := host.OpenDrive(path); err == nil {
 		m.drive = d // otherwise foreign I/O is n/a
 	}
@@ -132,7 +134,6 @@ func (m *meter) opened(s *Session) {
 			ExpertBytesAll: shape.Total(), TokenCycle: shape.TokenCycle(),
 			HostMemory: profile.Maybe[int64]{Value: memory.Total, OK: memory.Has.All(host.HasTotal)}}
 		l.Model.Quant = s.expertType()
-		l.Process.AvailableMemory = profile.Maybe[int64]{Value: memory.Available, OK: memory.Has.All(host.HasAvailable)}
 		l.Ctx = s.cfg.Ctx
 		l.Simulated = s.files.Simulated()
 		l.Cache.BudgetStep = shape.Total() / 8
@@ -143,11 +144,12 @@ func (m *meter) opened(s *Session) {
 		l.Mapping.Dense = string(s.cfg.Dense)
 	})
 	m.reconfigured(s)
+	m.survey()
 }
 
 // reconfigured fills in what a change may have changed.
 func (m *meter) reconfigured(s *Session) {
-	m.lanes = [2]laneReading{}
+	m.lanes = [3]laneReading{}
 	m.update(func(l *profile.Snapshot) {
 		l.Lanes = profile.Lanes{}
 		l.Lanes.Overlap = s.cfg.Overlap
@@ -166,6 +168,7 @@ func (m *meter) reconfigured(s *Session) {
 		c.Policy = s.streamer.Directory().Policy().Name()
 		c.Budget, c.Arena, c.Slots = st.Budget, st.ArenaBytes, st.Slots
 		c.SlotRoundingOverhead = max(0, st.ArenaBytes-st.Budget)
+		c.BudgetAuto = s.autoCache
 		c.BelowTokenCycle = st.Budget < l.Model.TokenCycle
 		mode := s.reader.Mode()
 		l.Lanes.Engine, l.Lanes.Mode, l.Lanes.N = s.reader.Engine(), mode.String(), s.reader.Lanes()
@@ -197,7 +200,7 @@ func (m *meter) begin(run, base, n, maxTokens int, started int64) {
 		st.ResetLatency()
 	}
 	m.readLanes(&m.lanes[0])
-	m.lanes[1] = m.lanes[0]
+	m.lanes[1], m.lanes[2] = m.lanes[0], m.lanes[0]
 	m.update(func(l *profile.Snapshot) {
 		l.Phase, l.Run, l.Step, l.Steps = profile.Prefill, run, 0, maxTokens
 		l.Prompt, l.PromptDone, l.Started = n, 0, m.runStart
@@ -250,6 +253,14 @@ func (m *meter) first(prompt int) {
 	})
 }
 
+// nothing ends a prefill after which the model had nothing to say.
+func (m *meter) nothing(prompt int) {
+	took := clock.Now() - m.runStart
+	m.update(func(l *profile.Snapshot) {
+		l.PromptDone, l.PrefillTPS = prompt, perSecond(prompt, took)
+	})
+}
+
 // perSecond returns n per second of ns, or nothing if no time has passed.
 func perSecond(n int, ns int64) profile.Maybe[float64] {
 	return profile.Ratio(float64(n)*1e9, float64(ns))
@@ -299,17 +310,29 @@ func (m *meter) end() {
 	gc := m.gc[0].Value.Float64() - m.runGC
 	var u host.Sample
 	m.process.Counters(&u)
-	memory := host.ReadMemory() // allocates: not while decoding
+	m.survey()
 	now := clock.Now()
 	m.update(func(l *profile.Snapshot) {
 		l.Phase = profile.Idle
-		l.Process.AvailableMemory = profile.Maybe[int64]{Value: memory.Available, OK: memory.Has.All(host.HasAvailable)}
 		l.Elapsed = now - m.runStart
 		l.CtxUsed = len(m.session.ids)
 		l.Process.GCPercent = profile.Maybe[float64]{}
 		if cpu := (u.CPU - m.runCPU.CPU).Seconds(); u.Has.All(host.HasCPU) && cpu > 0 {
 			l.Process.GCPercent = profile.Some(gc / cpu * 100)
 		}
+	})
+}
+
+// survey asks the host what is too dear, or allocates too much, to be asked
+// while a model decodes.
+func (m *meter) survey() {
+	memory := host.ReadMemory()
+	celsius, _, hot := m.thermal.Read()
+	dense, known := m.session.denseResident()
+	m.update(func(l *profile.Snapshot) {
+		l.Process.AvailableMemory = profile.Maybe[int64]{Value: memory.Available, OK: memory.Has.All(host.HasAvailable)}
+		l.Process.Temperature = profile.Maybe[float64]{Value: celsius, OK: hot}
+		l.Mapping.DenseResident = profile.Maybe[float64]{Value: dense, OK: known}
 	})
 }
 
@@ -338,8 +361,8 @@ func (m *meter) look() {
 	var usage host.Sample
 	m.process.Sample(&usage)
 	foreign, foreignOK := m.foreign()
-	m.readLanes(&m.lanes[1])
-	from, to := &m.lanes[0], &m.lanes[1]
+	m.readLanes(&m.lanes[2])
+	from, to := &m.lanes[0], &m.lanes[2]
 	cache := m.cacheStats()
 
 	m.mu.Lock()
@@ -382,8 +405,8 @@ func (m *meter) look() {
 			lane := &m.stats.Lanes[i]
 			a.Lane[i] = profile.Lane{Rate: perSecond(int(to.bytes[i]-from.bytes[i]), span), Bytes: lane.Bytes, Reads: lane.Reads, Busy: lane.BusyNs}
 		}
-		if span > rateWindow {
-			*from = *to
+		if to.at-m.lanes[1].at > rateWindow/2 {
+			m.lanes[0], m.lanes[1] = m.lanes[1], *to
 		}
 	}
 }

@@ -52,11 +52,11 @@ func Open(ctx context.Context, cfg Config, progress func(stage string, done floa
 	}()
 	for _, step := range []struct {
 		name string
-		do   func(*Session, func(float64)) error
+		do   func(*Session, context.Context, func(float64)) error
 	}{
 		{"header", (*Session).openFile},
 		{"mapping", (*Session).openMapping},
-		{"lanes", func(s *Session, _ func(float64)) error { return s.openReader() }},
+		{"lanes", func(s *Session, _ context.Context, _ func(float64)) error { return s.openReader() }},
 		{"dense weights", (*Session).openDense},
 		{"expert cache", (*Session).openExperts},
 		{"context", (*Session).openState},
@@ -66,7 +66,7 @@ func Open(ctx context.Context, cfg Config, progress func(stage string, done floa
 		if err := ctx.Err(); err != nil {
 			return s, err
 		}
-		if err := step.do(s, func(done float64) { progress(step.name, done) }); err != nil {
+		if err := step.do(s, ctx, func(done float64) { progress(step.name, done) }); err != nil {
 			return s, err
 		}
 	}
@@ -113,7 +113,7 @@ func (c *Config) check() error {
 }
 
 // openFile reads the header and builds what needs no weights.
-func (s *Session) openFile(func(float64)) error {
+func (s *Session) openFile(_ context.Context, _ func(float64)) error {
 	var err error
 	if s.file, err = gguf.Open(s.cfg.Model); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (s *Session) openSampling() error {
 }
 
 // openMapping maps every shard, as llama.cpp does at load.
-func (s *Session) openMapping(func(float64)) error {
+func (s *Session) openMapping(_ context.Context, _ func(float64)) error {
 	for i := range s.files.Len() {
 		m, err := s.files.Map(i)
 		if err != nil {
@@ -232,10 +232,10 @@ func (s *Session) openReader() error {
 }
 
 // openDense brings the dense weights to where the policy wants them.
-func (s *Session) openDense(progress func(float64)) error {
+func (s *Session) openDense(ctx context.Context, progress func(float64)) error {
 	var err error
 	if s.cfg.Dense == DenseAnon {
-		s.dense, err = readDense(s.registry, s.files, s.reader, progress)
+		s.dense, err = readDense(ctx, s.registry, s.files, s.reader, progress)
 		return err
 	}
 	ranges := s.registry.DenseRanges()
@@ -258,7 +258,7 @@ func (s *Session) openDense(progress func(float64)) error {
 }
 
 // openExperts makes the source of experts: the cache, or the mapping.
-func (s *Session) openExperts(func(float64)) error {
+func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 	num, err := numerics(s.cfg.Numerics)
 	if err != nil {
 		return err
@@ -302,6 +302,7 @@ func (s *Session) budget(shape policy.Shape) (int64, error) {
 		want = mib(s.cfg.CacheMiB)
 	default:
 		want = s.autoBudget(shape)
+		s.autoCache = true
 	}
 	want = min(want, (shape.Total()+1<<20-1)>>20<<20)
 	if err := s.checkBudget(shape, want); err != nil {
@@ -359,7 +360,7 @@ func budgetWarning(shape policy.Shape, budget int64) string {
 }
 
 // openState makes the KV cache and the scratch.
-func (s *Session) openState(func(float64)) error {
+func (s *Session) openState(_ context.Context, _ func(float64)) error {
 	kv, err := kernel.ParseKVType(s.cfg.KVType)
 	if err != nil {
 		return err
@@ -391,7 +392,7 @@ func contextWarning(ctx int, bytes, available int64) string {
 }
 
 // openRelease hands the mapping back if that was asked for.
-func (s *Session) openRelease(func(float64)) error {
+func (s *Session) openRelease(_ context.Context, _ func(float64)) error {
 	s.observeMapping() // a system that cannot tell leaves the figures not measured
 	if !s.cfg.ReleaseMmap {
 		return nil

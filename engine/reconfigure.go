@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -111,7 +112,7 @@ func (s *Session) setCache(budget int64) (Outcome, error) {
 	if err := s.streamer.Resize(budget); err != nil {
 		return now, err
 	}
-	s.cfg.CacheMiB, s.cfg.CacheBytes = int(budget>>20), 0
+	s.cfg.CacheMiB, s.cfg.CacheBytes, s.autoCache = int(budget>>20), 0, false
 	return Outcome{Verdict: Applied, Value: fmt.Sprint(s.cfg.CacheMiB, " MiB"), Reason: budgetWarning(shape, budget)}, nil
 }
 
@@ -194,7 +195,7 @@ func (s *Session) restoreMapping() (Outcome, error) {
 		return Outcome{Verdict: Applied, Value: "off", Reason: "the file is mapped"}, nil
 	}
 	err := s.reopen(func() error {
-		err := s.openMapping(nil)
+		err := s.openMapping(context.Background(), nil)
 		if err != nil { // some of the shards are not a mapping of the model
 			err = errors.Join(err, unmapAll(s.mappings))
 			s.mappings = nil

@@ -45,6 +45,7 @@ type Session struct {
 	mappings   []*flashio.Mapping
 	reader     flashio.Reader
 	engineNote string           // why the reader is not what was asked for
+	autoCache  bool             // the budget was chosen, not given
 	streamer   *expert.Streamer // nil with --moe-stream=false
 
 	conversation chat.Conversation

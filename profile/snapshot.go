@@ -38,7 +38,6 @@ type Snapshot struct {
 	Process Process
 
 	Simulated bool // figures come from a simulated host
-	Lossy     bool
 }
 
 // Latest returns the i-th latest record, 0 being the newest.

@@ -114,7 +114,6 @@ func TestPaneStates(t *testing.T) {
 	s.Lanes.Mode, s.Lanes.Reason, s.Lanes.N = "BUFFERED", "O_DIRECT is refused by tmpfs", 64
 	s.Process.Contended, s.Process.ForeignIO = true, profile.Some(350.0*mib)
 	s.Process.Temperature = profile.Some(71.0)
-	s.Lossy = true
 	h.m.show(s)
 	golden(t, "states-odd-120x40", h.screen())
 

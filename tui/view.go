@@ -270,9 +270,6 @@ func (m *Model) badges() []part {
 	if m.live.Simulated {
 		ps = append(ps, th.p(0, th.alert, "SIMULATED"))
 	}
-	if m.live.Lossy {
-		ps = append(ps, th.p(0, th.read, "LOSSY"))
-	}
 	if m.live.Process.Contended {
 		ps = append(ps, th.p(0, th.read, "CONTENDED"))
 	}
