@@ -2,9 +2,12 @@
 
 package kernel
 
+func detect() []isa { return nil }
+
 var (
 	gemvKernels  [isaDotProd + 1][64]gemvKernel
 	floatKernels [isaDotProd + 1][64]floatKernel
+	gemmKernels  [isaDotProd + 1][64]gemmKernel
 )
 
 func prepareQ8SIMD(v []block8, x []float32) bool  { return false }

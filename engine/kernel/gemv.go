@@ -45,6 +45,10 @@ func (c *call) simd() bool {
 		})
 		return true
 	}
+	if k := &gemmKernels[active][t]; k.mul != nil && c.n >= gemmFrom && c.w.Rows >= k.rows {
+		c.gemm(k)
+		return true
+	}
 	k := gemvKernels[active][t]
 	if k == nil || c.w.Rows < gemvRows {
 		return false

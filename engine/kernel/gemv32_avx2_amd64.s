@@ -153,7 +153,7 @@ block4:
 	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        2(R9), X5
+	VBROADCASTI128 2(R9), Y5
 	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
@@ -162,38 +162,38 @@ block4:
 	VPMADDUBSW     Y4, Y6, Y6
 	VPADDW         Y6, Y5, Y5
 	VPMADDWD       Y2, Y5, Y5
-	VMOVDQU        2(R9)(DX*1), X7
-	VINSERTI128    $0x01, 2(R10)(DX*1), Y7, Y7
-	VPSRLW         $0x04, Y7, Y6
-	VPAND          Y1, Y7, Y7
+	VBROADCASTI128 2(R9)(DX*1), Y6
+	VINSERTI128    $0x01, 2(R10)(DX*1), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
 	VPAND          Y1, Y6, Y6
-	VPMADDUBSW     Y3, Y7, Y7
-	VPMADDUBSW     Y4, Y6, Y6
-	VPADDW         Y6, Y7, Y7
-	VPMADDWD       Y2, Y7, Y7
-	VPACKSSDW      Y7, Y5, Y6
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     Y3, Y6, Y6
+	VPMADDUBSW     Y4, Y7, Y7
+	VPADDW         Y7, Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
-	VMOVDQU        2(R9)(DX*2), X8
-	VINSERTI128    $0x01, 2(R10)(DX*2), Y8, Y8
-	VPSRLW         $0x04, Y8, Y10
+	VPACKSSDW      Y6, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 2(R9)(DX*2), Y6
+	VINSERTI128    $0x01, 2(R10)(DX*2), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     Y3, Y6, Y6
+	VPMADDUBSW     Y4, Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VBROADCASTI128 2(R9)(SI*1), Y7
+	VINSERTI128    $0x01, 2(R10)(SI*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     Y3, Y8, Y8
-	VPMADDUBSW     Y4, Y10, Y10
-	VPADDW         Y10, Y8, Y8
-	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        2(R9)(SI*1), X9
-	VINSERTI128    $0x01, 2(R10)(SI*1), Y9, Y9
-	VPSRLW         $0x04, Y9, Y10
-	VPAND          Y1, Y9, Y9
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     Y3, Y9, Y9
-	VPMADDUBSW     Y4, Y10, Y10
-	VPADDW         Y10, Y9, Y9
-	VPMADDWD       Y2, Y9, Y9
-	VPACKSSDW      Y9, Y8, Y3
+	VPMADDUBSW     Y3, Y7, Y7
+	VPMADDUBSW     Y4, Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VPACKSSDW      Y7, Y6, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VPACKSSDW      Y3, Y6, Y3
+	VPACKSSDW      Y3, Y5, Y3
 	VPMADDWD       Y2, Y3, Y3
 	VPBROADCASTD   36(DI), Y4
 	VPSLLD         $0x03, Y4, Y4
@@ -216,8 +216,8 @@ block4:
 	VPINSRQ        $0x01, R12, X4, X4
 	VCVTPH2PS      X4, Y4
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   32(DI), Y6
-	VMULPS         Y6, Y4, Y4
+	VBROADCASTSS   32(DI), Y5
+	VMULPS         Y5, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
 	ADDQ           $+18, R9
@@ -265,7 +265,7 @@ block6:
 	ADDQ           $+160, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        4(R9), X5
+	VBROADCASTI128 4(R9), Y5
 	VINSERTI128    $0x01, 4(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
@@ -274,60 +274,60 @@ block6:
 	VPMADDUBSW     Y4, Y6, Y6
 	VPADDW         Y6, Y5, Y5
 	VPMADDWD       Y2, Y5, Y5
-	VMOVDQU        4(R9)(DX*1), X7
-	VINSERTI128    $0x01, 4(R10)(DX*1), Y7, Y7
-	VPSRLW         $0x04, Y7, Y6
-	VPAND          Y1, Y7, Y7
+	VBROADCASTI128 4(R9)(DX*1), Y6
+	VINSERTI128    $0x01, 4(R10)(DX*1), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
 	VPAND          Y1, Y6, Y6
-	VPMADDUBSW     Y3, Y7, Y7
-	VPMADDUBSW     Y4, Y6, Y6
-	VPADDW         Y6, Y7, Y7
-	VPMADDWD       Y2, Y7, Y7
-	VPACKSSDW      Y7, Y5, Y6
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     Y3, Y6, Y6
+	VPMADDUBSW     Y4, Y7, Y7
+	VPADDW         Y7, Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
-	VMOVDQU        4(R9)(DX*2), X8
-	VINSERTI128    $0x01, 4(R10)(DX*2), Y8, Y8
-	VPSRLW         $0x04, Y8, Y10
+	VPACKSSDW      Y6, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 4(R9)(DX*2), Y6
+	VINSERTI128    $0x01, 4(R10)(DX*2), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     Y3, Y6, Y6
+	VPMADDUBSW     Y4, Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VBROADCASTI128 4(R9)(SI*1), Y7
+	VINSERTI128    $0x01, 4(R10)(SI*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     Y3, Y8, Y8
-	VPMADDUBSW     Y4, Y10, Y10
-	VPADDW         Y10, Y8, Y8
-	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        4(R9)(SI*1), X9
-	VINSERTI128    $0x01, 4(R10)(SI*1), Y9, Y9
-	VPSRLW         $0x04, Y9, Y10
-	VPAND          Y1, Y9, Y9
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     Y3, Y9, Y9
-	VPMADDUBSW     Y4, Y10, Y10
-	VPADDW         Y10, Y9, Y9
-	VPMADDWD       Y2, Y9, Y9
-	VPACKSSDW      Y9, Y8, Y3
+	VPMADDUBSW     Y3, Y7, Y7
+	VPMADDUBSW     Y4, Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VPACKSSDW      Y7, Y6, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VPACKSSDW      Y3, Y6, Y3
+	VPACKSSDW      Y3, Y5, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VMOVD          (R9), X5
-	VPINSRD        $0x01, (R9)(DX*1), X5, X5
-	VPINSRD        $0x02, (R9)(DX*2), X5, X5
-	VPINSRD        $0x03, (R9)(SI*1), X5, X5
+	VMOVD          (R9), X4
+	VPINSRD        $0x01, (R9)(DX*1), X4, X4
+	VPINSRD        $0x02, (R9)(DX*2), X4, X4
+	VPINSRD        $0x03, (R9)(SI*1), X4, X4
+	VPSHUFB        c3<>+0(SB), X4, X4
+	VMOVD          (R10), X5
+	VPINSRD        $0x01, (R10)(DX*1), X5, X5
+	VPINSRD        $0x02, (R10)(DX*2), X5, X5
+	VPINSRD        $0x03, (R10)(SI*1), X5, X5
 	VPSHUFB        c3<>+0(SB), X5, X5
-	VMOVD          (R10), X6
-	VPINSRD        $0x01, (R10)(DX*1), X6, X6
-	VPINSRD        $0x02, (R10)(DX*2), X6, X6
-	VPINSRD        $0x03, (R10)(SI*1), X6, X6
-	VPSHUFB        c3<>+0(SB), X6, X6
-	VPUNPCKLQDQ    X6, X5, X4
-	VPUNPCKHQDQ    X6, X5, X5
+	VPUNPCKLQDQ    X5, X4, X6
+	VPUNPCKHQDQ    X5, X4, X4
+	VCVTPH2PS      X6, Y5
 	VCVTPH2PS      X4, Y4
-	VCVTPH2PS      X5, Y6
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   32(DI), Y10
-	VBROADCASTSS   40(DI), Y11
-	VMULPS         Y10, Y4, Y4
-	VMULPS         Y4, Y3, Y3
-	VMULPS         Y11, Y6, Y6
-	VADDPS         Y6, Y3, Y3
+	VBROADCASTSS   32(DI), Y6
+	VBROADCASTSS   40(DI), Y7
+	VMULPS         Y6, Y5, Y5
+	VMULPS         Y5, Y3, Y3
+	VMULPS         Y7, Y4, Y4
+	VADDPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
 	ADDQ           $+20, R9
 	ADDQ           $+20, R10
@@ -376,7 +376,7 @@ block8:
 	ADDQ           $+176, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
-	VMOVDQU        6(R9), X7
+	VBROADCASTI128 6(R9), Y7
 	VINSERTI128    $0x01, 6(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
@@ -398,77 +398,77 @@ block8:
 	VPMADDUBSW     Y6, Y8, Y8
 	VPADDW         Y8, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
-	VMOVDQU        6(R9)(DX*1), X11
-	VINSERTI128    $0x01, 6(R10)(DX*1), Y11, Y11
-	VPSRLW         $0x04, Y11, Y8
-	VPAND          Y1, Y11, Y11
+	VBROADCASTI128 6(R9)(DX*1), Y8
+	VINSERTI128    $0x01, 6(R10)(DX*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
 	VPAND          Y1, Y8, Y8
-	VPBROADCASTD   2(R9)(DX*1), Y9
-	VPBROADCASTD   2(R10)(DX*1), Y10
-	VPBLENDD       $0xf0, Y10, Y9, Y9
-	VPSHUFB        c6<>+0(SB), Y9, Y10
-	VPAND          Y3, Y10, Y10
-	VPCMPEQB       Y3, Y10, Y10
-	VPAND          Y4, Y10, Y10
-	VPOR           Y10, Y11, Y11
-	VPSHUFB        c7<>+0(SB), Y9, Y10
-	VPAND          Y3, Y10, Y10
-	VPCMPEQB       Y3, Y10, Y10
-	VPAND          Y4, Y10, Y10
-	VPOR           Y10, Y8, Y8
-	VPMADDUBSW     Y5, Y11, Y11
-	VPMADDUBSW     Y6, Y8, Y8
-	VPADDW         Y8, Y11, Y11
-	VPMADDWD       Y2, Y11, Y11
-	VPACKSSDW      Y11, Y7, Y8
+	VPAND          Y1, Y9, Y9
+	VPBROADCASTD   2(R9)(DX*1), Y10
+	VPBROADCASTD   2(R10)(DX*1), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y9, Y9
+	VPMADDUBSW     Y5, Y8, Y8
+	VPMADDUBSW     Y6, Y9, Y9
+	VPADDW         Y9, Y8, Y8
 	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        6(R9)(DX*2), X12
-	VINSERTI128    $0x01, 6(R10)(DX*2), Y12, Y12
-	VPSRLW         $0x04, Y12, Y9
-	VPAND          Y1, Y12, Y12
+	VPACKSSDW      Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VBROADCASTI128 6(R9)(DX*2), Y8
+	VINSERTI128    $0x01, 6(R10)(DX*2), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
 	VPBROADCASTD   2(R9)(DX*2), Y10
-	VPBROADCASTD   2(R10)(DX*2), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y12, Y12
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y9, Y9
-	VPMADDUBSW     Y5, Y12, Y12
+	VPBROADCASTD   2(R10)(DX*2), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y9, Y9
+	VPMADDUBSW     Y5, Y8, Y8
 	VPMADDUBSW     Y6, Y9, Y9
-	VPADDW         Y9, Y12, Y12
-	VPMADDWD       Y2, Y12, Y12
-	VMOVDQU        6(R9)(SI*1), X13
-	VINSERTI128    $0x01, 6(R10)(SI*1), Y13, Y13
-	VPSRLW         $0x04, Y13, Y9
-	VPAND          Y1, Y13, Y13
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VBROADCASTI128 6(R9)(SI*1), Y9
+	VINSERTI128    $0x01, 6(R10)(SI*1), Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   2(R9)(SI*1), Y10
-	VPBROADCASTD   2(R10)(SI*1), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y13, Y13
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y9, Y9
-	VPMADDUBSW     Y5, Y13, Y13
-	VPMADDUBSW     Y6, Y9, Y9
-	VPADDW         Y9, Y13, Y13
-	VPMADDWD       Y2, Y13, Y13
-	VPACKSSDW      Y13, Y12, Y5
+	VPAND          Y1, Y10, Y10
+	VPBROADCASTD   2(R9)(SI*1), Y11
+	VPBROADCASTD   2(R10)(SI*1), Y12
+	VPBLENDD       $0xf0, Y12, Y11, Y11
+	VPSHUFB        c6<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPSHUFB        c7<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VPMADDUBSW     Y5, Y9, Y9
+	VPMADDUBSW     Y6, Y10, Y10
+	VPADDW         Y10, Y9, Y9
+	VPMADDWD       Y2, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y5
 	VPMADDWD       Y2, Y5, Y5
-	VPHADDD        Y5, Y8, Y5
+	VPHADDD        Y5, Y7, Y5
 	VPBROADCASTD   36(DI), Y6
 	VPSLLD         $0x04, Y6, Y6
 	VPADDD         Y6, Y5, Y5
@@ -490,8 +490,8 @@ block8:
 	VPINSRQ        $0x01, R12, X6, X6
 	VCVTPH2PS      X6, Y6
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   32(DI), Y8
-	VMULPS         Y8, Y6, Y6
+	VBROADCASTSS   32(DI), Y7
+	VMULPS         Y7, Y6, Y6
 	VMULPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
 	ADDQ           $+22, R9
@@ -559,7 +559,7 @@ block10:
 	ADDQ           $+192, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
-	VMOVDQU        8(R9), X7
+	VBROADCASTI128 8(R9), Y7
 	VINSERTI128    $0x01, 8(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
@@ -581,98 +581,98 @@ block10:
 	VPMADDUBSW     Y6, Y8, Y8
 	VPADDW         Y8, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
-	VMOVDQU        8(R9)(DX*1), X11
-	VINSERTI128    $0x01, 8(R10)(DX*1), Y11, Y11
-	VPSRLW         $0x04, Y11, Y8
-	VPAND          Y1, Y11, Y11
+	VBROADCASTI128 8(R9)(DX*1), Y8
+	VINSERTI128    $0x01, 8(R10)(DX*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
 	VPAND          Y1, Y8, Y8
-	VPBROADCASTD   4(R9)(DX*1), Y9
-	VPBROADCASTD   4(R10)(DX*1), Y10
-	VPBLENDD       $0xf0, Y10, Y9, Y9
-	VPSHUFB        c6<>+0(SB), Y9, Y10
-	VPAND          Y3, Y10, Y10
-	VPCMPEQB       Y3, Y10, Y10
-	VPAND          Y4, Y10, Y10
-	VPOR           Y10, Y11, Y11
-	VPSHUFB        c7<>+0(SB), Y9, Y10
-	VPAND          Y3, Y10, Y10
-	VPCMPEQB       Y3, Y10, Y10
-	VPAND          Y4, Y10, Y10
-	VPOR           Y10, Y8, Y8
-	VPMADDUBSW     Y5, Y11, Y11
-	VPMADDUBSW     Y6, Y8, Y8
-	VPADDW         Y8, Y11, Y11
-	VPMADDWD       Y2, Y11, Y11
-	VPACKSSDW      Y11, Y7, Y8
+	VPAND          Y1, Y9, Y9
+	VPBROADCASTD   4(R9)(DX*1), Y10
+	VPBROADCASTD   4(R10)(DX*1), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y9, Y9
+	VPMADDUBSW     Y5, Y8, Y8
+	VPMADDUBSW     Y6, Y9, Y9
+	VPADDW         Y9, Y8, Y8
 	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        8(R9)(DX*2), X12
-	VINSERTI128    $0x01, 8(R10)(DX*2), Y12, Y12
-	VPSRLW         $0x04, Y12, Y9
-	VPAND          Y1, Y12, Y12
+	VPACKSSDW      Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VBROADCASTI128 8(R9)(DX*2), Y8
+	VINSERTI128    $0x01, 8(R10)(DX*2), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
 	VPBROADCASTD   4(R9)(DX*2), Y10
-	VPBROADCASTD   4(R10)(DX*2), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y12, Y12
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y9, Y9
-	VPMADDUBSW     Y5, Y12, Y12
+	VPBROADCASTD   4(R10)(DX*2), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y9, Y9
+	VPMADDUBSW     Y5, Y8, Y8
 	VPMADDUBSW     Y6, Y9, Y9
-	VPADDW         Y9, Y12, Y12
-	VPMADDWD       Y2, Y12, Y12
-	VMOVDQU        8(R9)(SI*1), X13
-	VINSERTI128    $0x01, 8(R10)(SI*1), Y13, Y13
-	VPSRLW         $0x04, Y13, Y9
-	VPAND          Y1, Y13, Y13
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VBROADCASTI128 8(R9)(SI*1), Y9
+	VINSERTI128    $0x01, 8(R10)(SI*1), Y9, Y9
+	VPSRLW         $0x04, Y9, Y10
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   4(R9)(SI*1), Y10
-	VPBROADCASTD   4(R10)(SI*1), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y13, Y13
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y9, Y9
-	VPMADDUBSW     Y5, Y13, Y13
-	VPMADDUBSW     Y6, Y9, Y9
-	VPADDW         Y9, Y13, Y13
-	VPMADDWD       Y2, Y13, Y13
-	VPACKSSDW      Y13, Y12, Y5
+	VPAND          Y1, Y10, Y10
+	VPBROADCASTD   4(R9)(SI*1), Y11
+	VPBROADCASTD   4(R10)(SI*1), Y12
+	VPBLENDD       $0xf0, Y12, Y11, Y11
+	VPSHUFB        c6<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPSHUFB        c7<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y10, Y10
+	VPMADDUBSW     Y5, Y9, Y9
+	VPMADDUBSW     Y6, Y10, Y10
+	VPADDW         Y10, Y9, Y9
+	VPMADDWD       Y2, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y5
 	VPMADDWD       Y2, Y5, Y5
-	VPHADDD        Y5, Y8, Y5
-	VMOVD          (R9), X7
-	VPINSRD        $0x01, (R9)(DX*1), X7, X7
-	VPINSRD        $0x02, (R9)(DX*2), X7, X7
-	VPINSRD        $0x03, (R9)(SI*1), X7, X7
+	VPHADDD        Y5, Y7, Y5
+	VMOVD          (R9), X6
+	VPINSRD        $0x01, (R9)(DX*1), X6, X6
+	VPINSRD        $0x02, (R9)(DX*2), X6, X6
+	VPINSRD        $0x03, (R9)(SI*1), X6, X6
+	VPSHUFB        c3<>+0(SB), X6, X6
+	VMOVD          (R10), X7
+	VPINSRD        $0x01, (R10)(DX*1), X7, X7
+	VPINSRD        $0x02, (R10)(DX*2), X7, X7
+	VPINSRD        $0x03, (R10)(SI*1), X7, X7
 	VPSHUFB        c3<>+0(SB), X7, X7
-	VMOVD          (R10), X8
-	VPINSRD        $0x01, (R10)(DX*1), X8, X8
-	VPINSRD        $0x02, (R10)(DX*2), X8, X8
-	VPINSRD        $0x03, (R10)(SI*1), X8, X8
-	VPSHUFB        c3<>+0(SB), X8, X8
-	VPUNPCKLQDQ    X8, X7, X6
-	VPUNPCKHQDQ    X8, X7, X7
+	VPUNPCKLQDQ    X7, X6, X8
+	VPUNPCKHQDQ    X7, X6, X6
+	VCVTPH2PS      X8, Y7
 	VCVTPH2PS      X6, Y6
-	VCVTPH2PS      X7, Y8
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   32(DI), Y9
-	VBROADCASTSS   40(DI), Y10
+	VBROADCASTSS   32(DI), Y8
+	VBROADCASTSS   40(DI), Y9
+	VMULPS         Y8, Y7, Y7
+	VMULPS         Y7, Y5, Y5
 	VMULPS         Y9, Y6, Y6
-	VMULPS         Y6, Y5, Y5
-	VMULPS         Y10, Y8, Y8
-	VADDPS         Y8, Y5, Y5
+	VADDPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
 	ADDQ           $+24, R9
 	ADDQ           $+24, R10
@@ -714,7 +714,7 @@ block12:
 	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y4
 	VBROADCASTI128 16(DI), Y5
-	VMOVDQU        2(R9), X6
+	VBROADCASTI128 2(R9), Y6
 	VINSERTI128    $0x01, 2(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          Y1, Y6, Y6
@@ -730,57 +730,57 @@ block12:
 	VPMADDUBSW     Y8, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
 	VPADDD         Y7, Y6, Y6
-	VMOVDQU        2(R9)(DX*1), X9
-	VINSERTI128    $0x01, 2(R10)(DX*1), Y9, Y9
-	VPSRLW         $0x04, Y9, Y7
-	VPAND          Y1, Y9, Y9
+	VBROADCASTI128 2(R9)(DX*1), Y7
+	VINSERTI128    $0x01, 2(R10)(DX*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
-	VPSHUFB        Y9, Y3, Y9
+	VPAND          Y1, Y8, Y8
 	VPSHUFB        Y7, Y3, Y7
-	VPSIGNB        Y9, Y4, Y8
-	VPABSB         Y9, Y9
-	VPMADDUBSW     Y8, Y9, Y9
-	VPMADDWD       Y2, Y9, Y9
-	VPSIGNB        Y7, Y5, Y8
+	VPSHUFB        Y8, Y3, Y8
+	VPSIGNB        Y7, Y4, Y9
 	VPABSB         Y7, Y7
-	VPMADDUBSW     Y8, Y7, Y7
+	VPMADDUBSW     Y9, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
-	VPADDD         Y7, Y9, Y9
-	VPHADDD        Y9, Y6, Y7
-	VMOVDQU        2(R9)(DX*2), X10
-	VINSERTI128    $0x01, 2(R10)(DX*2), Y10, Y10
-	VPSRLW         $0x04, Y10, Y8
-	VPAND          Y1, Y10, Y10
-	VPAND          Y1, Y8, Y8
-	VPSHUFB        Y10, Y3, Y10
-	VPSHUFB        Y8, Y3, Y8
-	VPSIGNB        Y10, Y4, Y12
-	VPABSB         Y10, Y10
-	VPMADDUBSW     Y12, Y10, Y10
-	VPMADDWD       Y2, Y10, Y10
-	VPSIGNB        Y8, Y5, Y12
+	VPSIGNB        Y8, Y5, Y9
 	VPABSB         Y8, Y8
-	VPMADDUBSW     Y12, Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
 	VPMADDWD       Y2, Y8, Y8
-	VPADDD         Y8, Y10, Y10
-	VMOVDQU        2(R9)(SI*1), X11
-	VINSERTI128    $0x01, 2(R10)(SI*1), Y11, Y11
-	VPSRLW         $0x04, Y11, Y8
-	VPAND          Y1, Y11, Y11
+	VPADDD         Y8, Y7, Y7
+	VPHADDD        Y7, Y6, Y6
+	VBROADCASTI128 2(R9)(DX*2), Y7
+	VINSERTI128    $0x01, 2(R10)(DX*2), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
-	VPSHUFB        Y11, Y3, Y11
+	VPSHUFB        Y7, Y3, Y7
 	VPSHUFB        Y8, Y3, Y8
-	VPSIGNB        Y11, Y4, Y4
-	VPABSB         Y11, Y11
-	VPMADDUBSW     Y4, Y11, Y11
-	VPMADDWD       Y2, Y11, Y11
-	VPSIGNB        Y8, Y5, Y4
+	VPSIGNB        Y7, Y4, Y9
+	VPABSB         Y7, Y7
+	VPMADDUBSW     Y9, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VPSIGNB        Y8, Y5, Y9
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPADDD         Y8, Y7, Y7
+	VBROADCASTI128 2(R9)(SI*1), Y8
+	VINSERTI128    $0x01, 2(R10)(SI*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y9, Y9
+	VPSHUFB        Y8, Y3, Y8
+	VPSHUFB        Y9, Y3, Y9
+	VPSIGNB        Y8, Y4, Y4
 	VPABSB         Y8, Y8
 	VPMADDUBSW     Y4, Y8, Y8
 	VPMADDWD       Y2, Y8, Y8
-	VPADDD         Y8, Y11, Y11
-	VPHADDD        Y11, Y10, Y4
-	VPHADDD        Y4, Y7, Y4
+	VPSIGNB        Y9, Y5, Y4
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y4, Y9, Y9
+	VPMADDWD       Y2, Y9, Y9
+	VPADDD         Y9, Y8, Y8
+	VPHADDD        Y8, Y7, Y4
+	VPHADDD        Y4, Y6, Y4
 	MOVWLZX        (R9)(SI*1), R12
 	SHLQ           $0x10, R12
 	MOVW           (R9)(DX*2), R12
@@ -799,8 +799,8 @@ block12:
 	VPINSRQ        $0x01, R12, X5, X5
 	VCVTPH2PS      X5, Y5
 	VCVTDQ2PS      Y4, Y4
-	VBROADCASTSS   32(DI), Y7
-	VMULPS         Y7, Y5, Y5
+	VBROADCASTSS   32(DI), Y6
+	VMULPS         Y6, Y5, Y5
 	VMULPS         Y5, Y4, Y4
 	VADDPS         Y4, Y0, Y0
 	ADDQ           $+18, R9
@@ -849,7 +849,7 @@ block14:
 	ADDQ           $+136, R11
 	VBROADCASTI128 (DI), Y4
 	VBROADCASTI128 16(DI), Y5
-	VMOVDQU        1(R9), X6
+	VBROADCASTI128 1(R9), Y6
 	VINSERTI128    $0x01, 1(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          Y1, Y6, Y6
@@ -860,44 +860,44 @@ block14:
 	VPMADDUBSW     Y5, Y7, Y7
 	VPADDW         Y7, Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
-	VMOVDQU        1(R9)(DX*1), X8
-	VINSERTI128    $0x01, 1(R10)(DX*1), Y8, Y8
-	VPSRLW         $0x04, Y8, Y7
-	VPAND          Y1, Y8, Y8
+	VBROADCASTI128 1(R9)(DX*1), Y7
+	VINSERTI128    $0x01, 1(R10)(DX*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
-	VPSHUFB        Y8, Y3, Y8
+	VPAND          Y1, Y8, Y8
 	VPSHUFB        Y7, Y3, Y7
-	VPMADDUBSW     Y4, Y8, Y8
-	VPMADDUBSW     Y5, Y7, Y7
-	VPADDW         Y7, Y8, Y8
-	VPMADDWD       Y2, Y8, Y8
-	VPACKSSDW      Y8, Y6, Y7
+	VPSHUFB        Y8, Y3, Y8
+	VPMADDUBSW     Y4, Y7, Y7
+	VPMADDUBSW     Y5, Y8, Y8
+	VPADDW         Y8, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
-	VMOVDQU        1(R9)(DX*2), X9
-	VINSERTI128    $0x01, 1(R10)(DX*2), Y9, Y9
-	VPSRLW         $0x04, Y9, Y11
+	VPACKSSDW      Y7, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VBROADCASTI128 1(R9)(DX*2), Y7
+	VINSERTI128    $0x01, 1(R10)(DX*2), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y7, Y3, Y7
+	VPSHUFB        Y8, Y3, Y8
+	VPMADDUBSW     Y4, Y7, Y7
+	VPMADDUBSW     Y5, Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VBROADCASTI128 1(R9)(SI*1), Y8
+	VINSERTI128    $0x01, 1(R10)(SI*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
-	VPAND          Y1, Y11, Y11
+	VPSHUFB        Y8, Y3, Y8
 	VPSHUFB        Y9, Y3, Y9
-	VPSHUFB        Y11, Y3, Y11
-	VPMADDUBSW     Y4, Y9, Y9
-	VPMADDUBSW     Y5, Y11, Y11
-	VPADDW         Y11, Y9, Y9
-	VPMADDWD       Y2, Y9, Y9
-	VMOVDQU        1(R9)(SI*1), X10
-	VINSERTI128    $0x01, 1(R10)(SI*1), Y10, Y10
-	VPSRLW         $0x04, Y10, Y11
-	VPAND          Y1, Y10, Y10
-	VPAND          Y1, Y11, Y11
-	VPSHUFB        Y10, Y3, Y10
-	VPSHUFB        Y11, Y3, Y11
-	VPMADDUBSW     Y4, Y10, Y10
-	VPMADDUBSW     Y5, Y11, Y11
-	VPADDW         Y11, Y10, Y10
-	VPMADDWD       Y2, Y10, Y10
-	VPACKSSDW      Y10, Y9, Y4
+	VPMADDUBSW     Y4, Y8, Y8
+	VPMADDUBSW     Y5, Y9, Y9
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y4
 	VPMADDWD       Y2, Y4, Y4
-	VPHADDD        Y4, Y7, Y4
+	VPHADDD        Y4, Y6, Y4
 	VPBROADCASTD   36(DI), Y5
 	VPSLLD         $0x04, Y5, Y5
 	VPADDD         Y5, Y4, Y4
@@ -918,17 +918,17 @@ block14:
 	MOVB           (R9), R12
 	VMOVQ          R12, X5
 	VPMOVZXBD      X5, Y5
-	VPSUBD         c10<>+0(SB), Y5, Y7
-	VPSLLD         $0x17, Y7, Y7
-	VMOVDQU        c12<>+0(SB), Y11
-	VPSLLVD        Y5, Y11, Y11
-	VMOVDQU        c11<>+0(SB), Y12
-	VPCMPGTD       Y5, Y12, Y5
-	VPBLENDVB      Y5, Y11, Y7, Y7
+	VPSUBD         c10<>+0(SB), Y5, Y6
+	VPSLLD         $0x17, Y6, Y6
+	VMOVDQU        c12<>+0(SB), Y7
+	VPSLLVD        Y5, Y7, Y7
+	VMOVDQU        c11<>+0(SB), Y8
+	VPCMPGTD       Y5, Y8, Y5
+	VPBLENDVB      Y5, Y7, Y6, Y6
 	VCVTDQ2PS      Y4, Y4
 	VBROADCASTSS   32(DI), Y5
-	VMULPS         Y5, Y7, Y7
-	VMULPS         Y7, Y4, Y4
+	VMULPS         Y5, Y6, Y6
+	VMULPS         Y6, Y4, Y4
 	VADDPS         Y4, Y0, Y0
 	ADDQ           $+17, R9
 	ADDQ           $+17, R10

@@ -140,7 +140,7 @@ block4:
 	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        2(R9), X5
+	VBROADCASTI128 2(R9), Y5
 	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
@@ -148,35 +148,35 @@ block4:
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
-	VMOVDQU        2(R9)(DX*1), X8
-	VINSERTI128    $0x01, 2(R10)(DX*1), Y8, Y8
-	VPSRLW         $0x04, Y8, Y6
-	VPAND          Y1, Y8, Y8
+	VBROADCASTI128 2(R9)(DX*1), Y5
+	VINSERTI128    $0x01, 2(R10)(DX*1), Y5, Y5
+	VPSRLW         $0x04, Y5, Y6
+	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
-	VPXOR          Y11, Y11, Y11
-	VPDPBUSD       Y3, Y8, Y11
-	VPDPBUSD       Y4, Y6, Y11
-	VPACKSSDW      Y11, Y7, Y6
-	VPMADDWD       Y2, Y6, Y6
-	VMOVDQU        2(R9)(DX*2), X9
-	VINSERTI128    $0x01, 2(R10)(DX*2), Y9, Y9
-	VPSRLW         $0x04, Y9, Y7
-	VPAND          Y1, Y9, Y9
+	VPXOR          Y8, Y8, Y8
+	VPDPBUSD       Y3, Y5, Y8
+	VPDPBUSD       Y4, Y6, Y8
+	VPACKSSDW      Y8, Y7, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 2(R9)(DX*2), Y6
+	VINSERTI128    $0x01, 2(R10)(DX*2), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
-	VPXOR          Y11, Y11, Y11
-	VPDPBUSD       Y3, Y9, Y11
-	VPDPBUSD       Y4, Y7, Y11
-	VMOVDQU        2(R9)(SI*1), X10
-	VINSERTI128    $0x01, 2(R10)(SI*1), Y10, Y10
-	VPSRLW         $0x04, Y10, Y7
-	VPAND          Y1, Y10, Y10
+	VPXOR          Y8, Y8, Y8
+	VPDPBUSD       Y3, Y6, Y8
+	VPDPBUSD       Y4, Y7, Y8
+	VBROADCASTI128 2(R9)(SI*1), Y6
+	VINSERTI128    $0x01, 2(R10)(SI*1), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
-	VPXOR          Y12, Y12, Y12
-	VPDPBUSD       Y3, Y10, Y12
-	VPDPBUSD       Y4, Y7, Y12
-	VPACKSSDW      Y12, Y11, Y3
+	VPXOR          Y9, Y9, Y9
+	VPDPBUSD       Y3, Y6, Y9
+	VPDPBUSD       Y4, Y7, Y9
+	VPACKSSDW      Y9, Y8, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VPACKSSDW      Y3, Y6, Y3
+	VPACKSSDW      Y3, Y5, Y3
 	VPMADDWD       Y2, Y3, Y3
 	VPBROADCASTD   36(DI), Y4
 	VPSLLD         $0x03, Y4, Y4
@@ -199,8 +199,8 @@ block4:
 	VPINSRQ        $0x01, R12, X4, X4
 	VCVTPH2PS      X4, Y4
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   32(DI), Y6
-	VMULPS         Y6, Y4, Y4
+	VBROADCASTSS   32(DI), Y5
+	VMULPS         Y5, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
 	ADDQ           $+18, R9
@@ -248,7 +248,7 @@ block6:
 	ADDQ           $+160, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        4(R9), X5
+	VBROADCASTI128 4(R9), Y5
 	VINSERTI128    $0x01, 4(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
@@ -256,57 +256,57 @@ block6:
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
-	VMOVDQU        4(R9)(DX*1), X8
-	VINSERTI128    $0x01, 4(R10)(DX*1), Y8, Y8
-	VPSRLW         $0x04, Y8, Y6
-	VPAND          Y1, Y8, Y8
+	VBROADCASTI128 4(R9)(DX*1), Y5
+	VINSERTI128    $0x01, 4(R10)(DX*1), Y5, Y5
+	VPSRLW         $0x04, Y5, Y6
+	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
-	VPXOR          Y11, Y11, Y11
-	VPDPBUSD       Y3, Y8, Y11
-	VPDPBUSD       Y4, Y6, Y11
-	VPACKSSDW      Y11, Y7, Y6
-	VPMADDWD       Y2, Y6, Y6
-	VMOVDQU        4(R9)(DX*2), X9
-	VINSERTI128    $0x01, 4(R10)(DX*2), Y9, Y9
-	VPSRLW         $0x04, Y9, Y7
-	VPAND          Y1, Y9, Y9
+	VPXOR          Y8, Y8, Y8
+	VPDPBUSD       Y3, Y5, Y8
+	VPDPBUSD       Y4, Y6, Y8
+	VPACKSSDW      Y8, Y7, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 4(R9)(DX*2), Y6
+	VINSERTI128    $0x01, 4(R10)(DX*2), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
-	VPXOR          Y11, Y11, Y11
-	VPDPBUSD       Y3, Y9, Y11
-	VPDPBUSD       Y4, Y7, Y11
-	VMOVDQU        4(R9)(SI*1), X10
-	VINSERTI128    $0x01, 4(R10)(SI*1), Y10, Y10
-	VPSRLW         $0x04, Y10, Y7
-	VPAND          Y1, Y10, Y10
+	VPXOR          Y8, Y8, Y8
+	VPDPBUSD       Y3, Y6, Y8
+	VPDPBUSD       Y4, Y7, Y8
+	VBROADCASTI128 4(R9)(SI*1), Y6
+	VINSERTI128    $0x01, 4(R10)(SI*1), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
-	VPXOR          Y12, Y12, Y12
-	VPDPBUSD       Y3, Y10, Y12
-	VPDPBUSD       Y4, Y7, Y12
-	VPACKSSDW      Y12, Y11, Y3
+	VPXOR          Y9, Y9, Y9
+	VPDPBUSD       Y3, Y6, Y9
+	VPDPBUSD       Y4, Y7, Y9
+	VPACKSSDW      Y9, Y8, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VPACKSSDW      Y3, Y6, Y3
+	VPACKSSDW      Y3, Y5, Y3
 	VPMADDWD       Y2, Y3, Y3
-	VMOVD          (R9), X5
-	VPINSRD        $0x01, (R9)(DX*1), X5, X5
-	VPINSRD        $0x02, (R9)(DX*2), X5, X5
-	VPINSRD        $0x03, (R9)(SI*1), X5, X5
+	VMOVD          (R9), X4
+	VPINSRD        $0x01, (R9)(DX*1), X4, X4
+	VPINSRD        $0x02, (R9)(DX*2), X4, X4
+	VPINSRD        $0x03, (R9)(SI*1), X4, X4
+	VPSHUFB        c3<>+0(SB), X4, X4
+	VMOVD          (R10), X5
+	VPINSRD        $0x01, (R10)(DX*1), X5, X5
+	VPINSRD        $0x02, (R10)(DX*2), X5, X5
+	VPINSRD        $0x03, (R10)(SI*1), X5, X5
 	VPSHUFB        c3<>+0(SB), X5, X5
-	VMOVD          (R10), X6
-	VPINSRD        $0x01, (R10)(DX*1), X6, X6
-	VPINSRD        $0x02, (R10)(DX*2), X6, X6
-	VPINSRD        $0x03, (R10)(SI*1), X6, X6
-	VPSHUFB        c3<>+0(SB), X6, X6
-	VPUNPCKLQDQ    X6, X5, X4
-	VPUNPCKHQDQ    X6, X5, X5
+	VPUNPCKLQDQ    X5, X4, X6
+	VPUNPCKHQDQ    X5, X4, X4
+	VCVTPH2PS      X6, Y5
 	VCVTPH2PS      X4, Y4
-	VCVTPH2PS      X5, Y6
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   32(DI), Y7
-	VBROADCASTSS   40(DI), Y11
+	VBROADCASTSS   32(DI), Y6
+	VBROADCASTSS   40(DI), Y7
+	VMULPS         Y6, Y5, Y5
+	VMULPS         Y5, Y3, Y3
 	VMULPS         Y7, Y4, Y4
-	VMULPS         Y4, Y3, Y3
-	VMULPS         Y11, Y6, Y6
-	VADDPS         Y6, Y3, Y3
+	VADDPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
 	ADDQ           $+20, R9
 	ADDQ           $+20, R10
@@ -355,7 +355,7 @@ block8:
 	ADDQ           $+176, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
-	VMOVDQU        6(R9), X7
+	VBROADCASTI128 6(R9), Y7
 	VINSERTI128    $0x01, 6(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
@@ -376,74 +376,74 @@ block8:
 	VPXOR          Y9, Y9, Y9
 	VPDPBUSD       Y5, Y7, Y9
 	VPDPBUSD       Y6, Y8, Y9
-	VMOVDQU        6(R9)(DX*1), X11
-	VINSERTI128    $0x01, 6(R10)(DX*1), Y11, Y11
-	VPSRLW         $0x04, Y11, Y8
-	VPAND          Y1, Y11, Y11
+	VBROADCASTI128 6(R9)(DX*1), Y7
+	VINSERTI128    $0x01, 6(R10)(DX*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
 	VPBROADCASTD   2(R9)(DX*1), Y10
-	VPBROADCASTD   2(R10)(DX*1), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y11, Y11
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y8, Y8
+	VPBROADCASTD   2(R10)(DX*1), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
 	VPXOR          Y10, Y10, Y10
-	VPDPBUSD       Y5, Y11, Y10
+	VPDPBUSD       Y5, Y7, Y10
 	VPDPBUSD       Y6, Y8, Y10
-	VPACKSSDW      Y10, Y9, Y8
-	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        6(R9)(DX*2), X12
-	VINSERTI128    $0x01, 6(R10)(DX*2), Y12, Y12
-	VPSRLW         $0x04, Y12, Y9
-	VPAND          Y1, Y12, Y12
+	VPACKSSDW      Y10, Y9, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VBROADCASTI128 6(R9)(DX*2), Y8
+	VINSERTI128    $0x01, 6(R10)(DX*2), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
 	VPBROADCASTD   2(R9)(DX*2), Y10
-	VPBROADCASTD   2(R10)(DX*2), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y12, Y12
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y9, Y9
+	VPBROADCASTD   2(R10)(DX*2), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y9, Y9
 	VPXOR          Y10, Y10, Y10
-	VPDPBUSD       Y5, Y12, Y10
+	VPDPBUSD       Y5, Y8, Y10
 	VPDPBUSD       Y6, Y9, Y10
-	VMOVDQU        6(R9)(SI*1), X13
-	VINSERTI128    $0x01, 6(R10)(SI*1), Y13, Y13
-	VPSRLW         $0x04, Y13, Y9
-	VPAND          Y1, Y13, Y13
+	VBROADCASTI128 6(R9)(SI*1), Y8
+	VINSERTI128    $0x01, 6(R10)(SI*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   2(R9)(SI*1), Y14
-	VPBROADCASTD   2(R10)(SI*1), Y15
-	VPBLENDD       $0xf0, Y15, Y14, Y14
-	VPSHUFB        c6<>+0(SB), Y14, Y15
-	VPAND          Y3, Y15, Y15
-	VPCMPEQB       Y3, Y15, Y15
-	VPAND          Y4, Y15, Y15
-	VPOR           Y15, Y13, Y13
-	VPSHUFB        c7<>+0(SB), Y14, Y15
-	VPAND          Y3, Y15, Y15
-	VPCMPEQB       Y3, Y15, Y15
-	VPAND          Y4, Y15, Y15
-	VPOR           Y15, Y9, Y9
-	VPXOR          Y14, Y14, Y14
-	VPDPBUSD       Y5, Y13, Y14
-	VPDPBUSD       Y6, Y9, Y14
-	VPACKSSDW      Y14, Y10, Y5
+	VPBROADCASTD   2(R9)(SI*1), Y11
+	VPBROADCASTD   2(R10)(SI*1), Y12
+	VPBLENDD       $0xf0, Y12, Y11, Y11
+	VPSHUFB        c6<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPXOR          Y11, Y11, Y11
+	VPDPBUSD       Y5, Y8, Y11
+	VPDPBUSD       Y6, Y9, Y11
+	VPACKSSDW      Y11, Y10, Y5
 	VPMADDWD       Y2, Y5, Y5
-	VPHADDD        Y5, Y8, Y5
+	VPHADDD        Y5, Y7, Y5
 	VPBROADCASTD   36(DI), Y6
 	VPSLLD         $0x04, Y6, Y6
 	VPADDD         Y6, Y5, Y5
@@ -465,8 +465,8 @@ block8:
 	VPINSRQ        $0x01, R12, X6, X6
 	VCVTPH2PS      X6, Y6
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   32(DI), Y8
-	VMULPS         Y8, Y6, Y6
+	VBROADCASTSS   32(DI), Y7
+	VMULPS         Y7, Y6, Y6
 	VMULPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
 	ADDQ           $+22, R9
@@ -534,7 +534,7 @@ block10:
 	ADDQ           $+192, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
-	VMOVDQU        8(R9), X7
+	VBROADCASTI128 8(R9), Y7
 	VINSERTI128    $0x01, 8(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          Y1, Y7, Y7
@@ -555,95 +555,95 @@ block10:
 	VPXOR          Y9, Y9, Y9
 	VPDPBUSD       Y5, Y7, Y9
 	VPDPBUSD       Y6, Y8, Y9
-	VMOVDQU        8(R9)(DX*1), X11
-	VINSERTI128    $0x01, 8(R10)(DX*1), Y11, Y11
-	VPSRLW         $0x04, Y11, Y8
-	VPAND          Y1, Y11, Y11
+	VBROADCASTI128 8(R9)(DX*1), Y7
+	VINSERTI128    $0x01, 8(R10)(DX*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
 	VPBROADCASTD   4(R9)(DX*1), Y10
-	VPBROADCASTD   4(R10)(DX*1), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y11, Y11
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y8, Y8
+	VPBROADCASTD   4(R10)(DX*1), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y7, Y7
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
 	VPXOR          Y10, Y10, Y10
-	VPDPBUSD       Y5, Y11, Y10
+	VPDPBUSD       Y5, Y7, Y10
 	VPDPBUSD       Y6, Y8, Y10
-	VPACKSSDW      Y10, Y9, Y8
-	VPMADDWD       Y2, Y8, Y8
-	VMOVDQU        8(R9)(DX*2), X12
-	VINSERTI128    $0x01, 8(R10)(DX*2), Y12, Y12
-	VPSRLW         $0x04, Y12, Y9
-	VPAND          Y1, Y12, Y12
+	VPACKSSDW      Y10, Y9, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VBROADCASTI128 8(R9)(DX*2), Y8
+	VINSERTI128    $0x01, 8(R10)(DX*2), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
 	VPBROADCASTD   4(R9)(DX*2), Y10
-	VPBROADCASTD   4(R10)(DX*2), Y14
-	VPBLENDD       $0xf0, Y14, Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y12, Y12
-	VPSHUFB        c7<>+0(SB), Y10, Y14
-	VPAND          Y3, Y14, Y14
-	VPCMPEQB       Y3, Y14, Y14
-	VPAND          Y4, Y14, Y14
-	VPOR           Y14, Y9, Y9
+	VPBROADCASTD   4(R10)(DX*2), Y11
+	VPBLENDD       $0xf0, Y11, Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y10, Y11
+	VPAND          Y3, Y11, Y11
+	VPCMPEQB       Y3, Y11, Y11
+	VPAND          Y4, Y11, Y11
+	VPOR           Y11, Y9, Y9
 	VPXOR          Y10, Y10, Y10
-	VPDPBUSD       Y5, Y12, Y10
+	VPDPBUSD       Y5, Y8, Y10
 	VPDPBUSD       Y6, Y9, Y10
-	VMOVDQU        8(R9)(SI*1), X13
-	VINSERTI128    $0x01, 8(R10)(SI*1), Y13, Y13
-	VPSRLW         $0x04, Y13, Y9
-	VPAND          Y1, Y13, Y13
+	VBROADCASTI128 8(R9)(SI*1), Y8
+	VINSERTI128    $0x01, 8(R10)(SI*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
-	VPBROADCASTD   4(R9)(SI*1), Y14
-	VPBROADCASTD   4(R10)(SI*1), Y15
-	VPBLENDD       $0xf0, Y15, Y14, Y14
-	VPSHUFB        c6<>+0(SB), Y14, Y15
-	VPAND          Y3, Y15, Y15
-	VPCMPEQB       Y3, Y15, Y15
-	VPAND          Y4, Y15, Y15
-	VPOR           Y15, Y13, Y13
-	VPSHUFB        c7<>+0(SB), Y14, Y15
-	VPAND          Y3, Y15, Y15
-	VPCMPEQB       Y3, Y15, Y15
-	VPAND          Y4, Y15, Y15
-	VPOR           Y15, Y9, Y9
-	VPXOR          Y14, Y14, Y14
-	VPDPBUSD       Y5, Y13, Y14
-	VPDPBUSD       Y6, Y9, Y14
-	VPACKSSDW      Y14, Y10, Y5
+	VPBROADCASTD   4(R9)(SI*1), Y11
+	VPBROADCASTD   4(R10)(SI*1), Y12
+	VPBLENDD       $0xf0, Y12, Y11, Y11
+	VPSHUFB        c6<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y11, Y12
+	VPAND          Y3, Y12, Y12
+	VPCMPEQB       Y3, Y12, Y12
+	VPAND          Y4, Y12, Y12
+	VPOR           Y12, Y9, Y9
+	VPXOR          Y11, Y11, Y11
+	VPDPBUSD       Y5, Y8, Y11
+	VPDPBUSD       Y6, Y9, Y11
+	VPACKSSDW      Y11, Y10, Y5
 	VPMADDWD       Y2, Y5, Y5
-	VPHADDD        Y5, Y8, Y5
-	VMOVD          (R9), X7
-	VPINSRD        $0x01, (R9)(DX*1), X7, X7
-	VPINSRD        $0x02, (R9)(DX*2), X7, X7
-	VPINSRD        $0x03, (R9)(SI*1), X7, X7
+	VPHADDD        Y5, Y7, Y5
+	VMOVD          (R9), X6
+	VPINSRD        $0x01, (R9)(DX*1), X6, X6
+	VPINSRD        $0x02, (R9)(DX*2), X6, X6
+	VPINSRD        $0x03, (R9)(SI*1), X6, X6
+	VPSHUFB        c3<>+0(SB), X6, X6
+	VMOVD          (R10), X7
+	VPINSRD        $0x01, (R10)(DX*1), X7, X7
+	VPINSRD        $0x02, (R10)(DX*2), X7, X7
+	VPINSRD        $0x03, (R10)(SI*1), X7, X7
 	VPSHUFB        c3<>+0(SB), X7, X7
-	VMOVD          (R10), X8
-	VPINSRD        $0x01, (R10)(DX*1), X8, X8
-	VPINSRD        $0x02, (R10)(DX*2), X8, X8
-	VPINSRD        $0x03, (R10)(SI*1), X8, X8
-	VPSHUFB        c3<>+0(SB), X8, X8
-	VPUNPCKLQDQ    X8, X7, X6
-	VPUNPCKHQDQ    X8, X7, X7
+	VPUNPCKLQDQ    X7, X6, X8
+	VPUNPCKHQDQ    X7, X6, X6
+	VCVTPH2PS      X8, Y7
 	VCVTPH2PS      X6, Y6
-	VCVTPH2PS      X7, Y8
 	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   32(DI), Y9
-	VBROADCASTSS   40(DI), Y10
+	VBROADCASTSS   32(DI), Y8
+	VBROADCASTSS   40(DI), Y9
+	VMULPS         Y8, Y7, Y7
+	VMULPS         Y7, Y5, Y5
 	VMULPS         Y9, Y6, Y6
-	VMULPS         Y6, Y5, Y5
-	VMULPS         Y10, Y8, Y8
-	VADDPS         Y8, Y5, Y5
+	VADDPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
 	ADDQ           $+24, R9
 	ADDQ           $+24, R10
@@ -685,7 +685,7 @@ block12:
 	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
-	VMOVDQU        2(R9), X5
+	VBROADCASTI128 2(R9), Y5
 	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          Y1, Y5, Y5
@@ -695,39 +695,39 @@ block12:
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
-	VMOVDQU        2(R9)(DX*1), X8
-	VINSERTI128    $0x01, 2(R10)(DX*1), Y8, Y8
-	VPSRLW         $0x04, Y8, Y6
-	VPAND          Y1, Y8, Y8
+	VBROADCASTI128 2(R9)(DX*1), Y5
+	VINSERTI128    $0x01, 2(R10)(DX*1), Y5, Y5
+	VPSRLW         $0x04, Y5, Y6
+	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
-	VPSHUFB        Y8, Y2, Y8
+	VPSHUFB        Y5, Y2, Y5
 	VPSHUFB        Y6, Y2, Y6
-	VPXOR          Y11, Y11, Y11
-	VPDPBUSD       Y3, Y8, Y11
-	VPDPBUSD       Y4, Y6, Y11
-	VPHADDD        Y11, Y7, Y6
-	VMOVDQU        2(R9)(DX*2), X9
-	VINSERTI128    $0x01, 2(R10)(DX*2), Y9, Y9
-	VPSRLW         $0x04, Y9, Y7
-	VPAND          Y1, Y9, Y9
+	VPXOR          Y8, Y8, Y8
+	VPDPBUSD       Y3, Y5, Y8
+	VPDPBUSD       Y4, Y6, Y8
+	VPHADDD        Y8, Y7, Y5
+	VBROADCASTI128 2(R9)(DX*2), Y6
+	VINSERTI128    $0x01, 2(R10)(DX*2), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
-	VPSHUFB        Y9, Y2, Y9
+	VPSHUFB        Y6, Y2, Y6
 	VPSHUFB        Y7, Y2, Y7
-	VPXOR          Y11, Y11, Y11
-	VPDPBUSD       Y3, Y9, Y11
-	VPDPBUSD       Y4, Y7, Y11
-	VMOVDQU        2(R9)(SI*1), X10
-	VINSERTI128    $0x01, 2(R10)(SI*1), Y10, Y10
-	VPSRLW         $0x04, Y10, Y7
-	VPAND          Y1, Y10, Y10
+	VPXOR          Y8, Y8, Y8
+	VPDPBUSD       Y3, Y6, Y8
+	VPDPBUSD       Y4, Y7, Y8
+	VBROADCASTI128 2(R9)(SI*1), Y6
+	VINSERTI128    $0x01, 2(R10)(SI*1), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
-	VPSHUFB        Y10, Y2, Y10
+	VPSHUFB        Y6, Y2, Y6
 	VPSHUFB        Y7, Y2, Y7
-	VPXOR          Y12, Y12, Y12
-	VPDPBUSD       Y3, Y10, Y12
-	VPDPBUSD       Y4, Y7, Y12
-	VPHADDD        Y12, Y11, Y3
-	VPHADDD        Y3, Y6, Y3
+	VPXOR          Y9, Y9, Y9
+	VPDPBUSD       Y3, Y6, Y9
+	VPDPBUSD       Y4, Y7, Y9
+	VPHADDD        Y9, Y8, Y3
+	VPHADDD        Y3, Y5, Y3
 	VPBROADCASTD   36(DI), Y4
 	VPSLLD         $0x07, Y4, Y4
 	VPADDD         Y4, Y3, Y3
@@ -749,8 +749,8 @@ block12:
 	VPINSRQ        $0x01, R12, X4, X4
 	VCVTPH2PS      X4, Y4
 	VCVTDQ2PS      Y3, Y3
-	VBROADCASTSS   32(DI), Y6
-	VMULPS         Y6, Y4, Y4
+	VBROADCASTSS   32(DI), Y5
+	VMULPS         Y5, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
 	ADDQ           $+18, R9
@@ -799,7 +799,7 @@ block14:
 	ADDQ           $+136, R11
 	VBROADCASTI128 (DI), Y4
 	VBROADCASTI128 16(DI), Y5
-	VMOVDQU        1(R9), X6
+	VBROADCASTI128 1(R9), Y6
 	VINSERTI128    $0x01, 1(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          Y1, Y6, Y6
@@ -809,41 +809,41 @@ block14:
 	VPXOR          Y8, Y8, Y8
 	VPDPBUSD       Y4, Y6, Y8
 	VPDPBUSD       Y5, Y7, Y8
-	VMOVDQU        1(R9)(DX*1), X9
-	VINSERTI128    $0x01, 1(R10)(DX*1), Y9, Y9
-	VPSRLW         $0x04, Y9, Y7
-	VPAND          Y1, Y9, Y9
+	VBROADCASTI128 1(R9)(DX*1), Y6
+	VINSERTI128    $0x01, 1(R10)(DX*1), Y6, Y6
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
-	VPSHUFB        Y9, Y3, Y9
+	VPSHUFB        Y6, Y3, Y6
 	VPSHUFB        Y7, Y3, Y7
-	VPXOR          Y12, Y12, Y12
-	VPDPBUSD       Y4, Y9, Y12
-	VPDPBUSD       Y5, Y7, Y12
-	VPACKSSDW      Y12, Y8, Y7
-	VPMADDWD       Y2, Y7, Y7
-	VMOVDQU        1(R9)(DX*2), X10
-	VINSERTI128    $0x01, 1(R10)(DX*2), Y10, Y10
-	VPSRLW         $0x04, Y10, Y8
-	VPAND          Y1, Y10, Y10
+	VPXOR          Y9, Y9, Y9
+	VPDPBUSD       Y4, Y6, Y9
+	VPDPBUSD       Y5, Y7, Y9
+	VPACKSSDW      Y9, Y8, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VBROADCASTI128 1(R9)(DX*2), Y7
+	VINSERTI128    $0x01, 1(R10)(DX*2), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
-	VPSHUFB        Y10, Y3, Y10
+	VPSHUFB        Y7, Y3, Y7
 	VPSHUFB        Y8, Y3, Y8
-	VPXOR          Y12, Y12, Y12
-	VPDPBUSD       Y4, Y10, Y12
-	VPDPBUSD       Y5, Y8, Y12
-	VMOVDQU        1(R9)(SI*1), X11
-	VINSERTI128    $0x01, 1(R10)(SI*1), Y11, Y11
-	VPSRLW         $0x04, Y11, Y8
-	VPAND          Y1, Y11, Y11
+	VPXOR          Y9, Y9, Y9
+	VPDPBUSD       Y4, Y7, Y9
+	VPDPBUSD       Y5, Y8, Y9
+	VBROADCASTI128 1(R9)(SI*1), Y7
+	VINSERTI128    $0x01, 1(R10)(SI*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
-	VPSHUFB        Y11, Y3, Y11
+	VPSHUFB        Y7, Y3, Y7
 	VPSHUFB        Y8, Y3, Y8
-	VPXOR          Y13, Y13, Y13
-	VPDPBUSD       Y4, Y11, Y13
-	VPDPBUSD       Y5, Y8, Y13
-	VPACKSSDW      Y13, Y12, Y4
+	VPXOR          Y10, Y10, Y10
+	VPDPBUSD       Y4, Y7, Y10
+	VPDPBUSD       Y5, Y8, Y10
+	VPACKSSDW      Y10, Y9, Y4
 	VPMADDWD       Y2, Y4, Y4
-	VPHADDD        Y4, Y7, Y4
+	VPHADDD        Y4, Y6, Y4
 	VPBROADCASTD   36(DI), Y5
 	VPSLLD         $0x04, Y5, Y5
 	VPADDD         Y5, Y4, Y4
@@ -864,17 +864,17 @@ block14:
 	MOVB           (R9), R12
 	VMOVQ          R12, X5
 	VPMOVZXBD      X5, Y5
-	VPSUBD         c10<>+0(SB), Y5, Y7
-	VPSLLD         $0x17, Y7, Y7
-	VMOVDQU        c12<>+0(SB), Y8
-	VPSLLVD        Y5, Y8, Y8
-	VMOVDQU        c11<>+0(SB), Y12
-	VPCMPGTD       Y5, Y12, Y5
-	VPBLENDVB      Y5, Y8, Y7, Y7
+	VPSUBD         c10<>+0(SB), Y5, Y6
+	VPSLLD         $0x17, Y6, Y6
+	VMOVDQU        c12<>+0(SB), Y7
+	VPSLLVD        Y5, Y7, Y7
+	VMOVDQU        c11<>+0(SB), Y8
+	VPCMPGTD       Y5, Y8, Y5
+	VPBLENDVB      Y5, Y7, Y6, Y6
 	VCVTDQ2PS      Y4, Y4
 	VBROADCASTSS   32(DI), Y5
-	VMULPS         Y5, Y7, Y7
-	VMULPS         Y7, Y4, Y4
+	VMULPS         Y5, Y6, Y6
+	VMULPS         Y6, Y4, Y4
 	VADDPS         Y4, Y0, Y0
 	ADDQ           $+17, R9
 	ADDQ           $+17, R10

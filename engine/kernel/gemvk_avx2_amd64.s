@@ -654,749 +654,749 @@ group3:
 	VXORPS Y0, Y0, Y0
 
 block4:
-	PREFETCHT1   (R11)
-	PREFETCHT1   64(R11)
-	PREFETCHT1   128(R11)
-	PREFETCHT1   192(R11)
-	PREFETCHT1   256(R11)
-	PREFETCHT1   320(R11)
-	PREFETCHT1   384(R11)
-	PREFETCHT1   448(R11)
-	PREFETCHT1   512(R11)
-	PREFETCHT1   576(R11)
-	PREFETCHT1   640(R11)
-	PREFETCHT1   704(R11)
-	PREFETCHT1   768(R11)
-	PREFETCHT1   832(R11)
-	ADDQ         $+880, R11
-	VMOVDQU      94(R9), X3
-	VINSERTI128  $0x01, 94(R10), Y3, Y3
-	VPSHUFB      c12<>+0(SB), Y3, Y4
-	VPSHUFB      c13<>+0(SB), Y3, Y3
-	VPSRLVD      c14<>+0(SB), Y3, Y3
-	VPAND        Y1, Y3, Y3
-	VPSRLVD      c15<>+0(SB), Y4, Y4
-	VPAND        c1<>+0(SB), Y4, Y4
-	VPSLLD       $0x04, Y4, Y4
-	VPOR         Y4, Y3, Y3
-	VPSUBB       c16<>+0(SB), Y3, Y3
-	VPSHUFB      c2<>+0(SB), Y3, Y3
-	VMOVDQU      Y3, (SP)
-	VMOVDQU      94(R9)(DX*1), X5
-	VINSERTI128  $0x01, 94(R10)(DX*1), Y5, Y5
-	VPSHUFB      c12<>+0(SB), Y5, Y4
-	VPSHUFB      c13<>+0(SB), Y5, Y5
-	VPSRLVD      c14<>+0(SB), Y5, Y5
-	VPAND        Y1, Y5, Y5
-	VPSRLVD      c15<>+0(SB), Y4, Y4
-	VPAND        c1<>+0(SB), Y4, Y4
-	VPSLLD       $0x04, Y4, Y4
-	VPOR         Y4, Y5, Y5
-	VPSUBB       c16<>+0(SB), Y5, Y5
-	VPSHUFB      c2<>+0(SB), Y5, Y5
-	VMOVDQU      Y5, 32(SP)
-	VMOVDQU      94(R9)(DX*2), X6
-	VINSERTI128  $0x01, 94(R10)(DX*2), Y6, Y6
-	VPSHUFB      c12<>+0(SB), Y6, Y4
-	VPSHUFB      c13<>+0(SB), Y6, Y6
-	VPSRLVD      c14<>+0(SB), Y6, Y6
-	VPAND        Y1, Y6, Y6
-	VPSRLVD      c15<>+0(SB), Y4, Y4
-	VPAND        c1<>+0(SB), Y4, Y4
-	VPSLLD       $0x04, Y4, Y4
-	VPOR         Y4, Y6, Y6
-	VPSUBB       c16<>+0(SB), Y6, Y6
-	VPSHUFB      c2<>+0(SB), Y6, Y6
-	VMOVDQU      Y6, 64(SP)
-	VMOVDQU      94(R9)(SI*1), X7
-	VINSERTI128  $0x01, 94(R10)(SI*1), Y7, Y7
-	VPSHUFB      c12<>+0(SB), Y7, Y4
-	VPSHUFB      c13<>+0(SB), Y7, Y7
-	VPSRLVD      c14<>+0(SB), Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPSRLVD      c15<>+0(SB), Y4, Y4
-	VPAND        c1<>+0(SB), Y4, Y4
-	VPSLLD       $0x04, Y4, Y4
-	VPOR         Y4, Y7, Y7
-	VPSUBB       c16<>+0(SB), Y7, Y7
-	VPSHUFB      c2<>+0(SB), Y7, Y7
-	VMOVDQU      Y7, 96(SP)
-	VMOVDQU      256(DI), Y4
-	VPSHUFB      c11<>+0(SB), Y4, Y4
-	VPERMQ       $0xd8, Y4, Y4
-	VPMOVSXBW    (SP), Y9
-	VMOVDQU      (R9), Y10
-	VPAND        32(R9), Y2, Y8
-	VPSLLW       $0x02, Y10, Y11
-	VPAND        c17<>+0(SB), Y11, Y11
-	VPOR         Y11, Y8, Y8
-	VPMADDUBSW   (DI), Y8, Y8
-	VPSHUFB      c3<>+0(SB), Y9, Y11
-	VPMADDWD     Y11, Y8, Y8
-	VMOVDQU      32(R9), Y11
-	VPSRLW       $0x02, Y11, Y11
-	VPAND        Y2, Y11, Y11
-	VPSLLW       $0x01, Y10, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPSHUFB      c4<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMOVDQU      32(R9), Y11
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y2, Y11, Y11
-	VPAND        c17<>+0(SB), Y10, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   64(DI), Y11, Y11
-	VPSHUFB      c5<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMOVDQU      32(R9), Y11
-	VPSRLW       $0x06, Y11, Y11
-	VPAND        Y2, Y11, Y11
-	VPSRLW       $0x01, Y10, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   96(DI), Y11, Y11
-	VPSHUFB      c6<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VPAND        64(R9), Y2, Y11
-	VPSRLW       $0x02, Y10, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPSHUFB      c7<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMOVDQU      64(R9), Y11
-	VPSRLW       $0x02, Y11, Y11
-	VPAND        Y2, Y11, Y11
-	VPSRLW       $0x03, Y10, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPSHUFB      c8<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMOVDQU      64(R9), Y11
-	VPSRLW       $0x04, Y11, Y11
-	VPAND        Y2, Y11, Y11
-	VPSRLW       $0x04, Y10, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   192(DI), Y11, Y11
-	VPSHUFB      c9<>+0(SB), Y9, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VMOVDQU      64(R9), Y11
-	VPSRLW       $0x06, Y11, Y11
-	VPAND        Y2, Y11, Y11
-	VPSRLW       $0x05, Y10, Y10
-	VPAND        c17<>+0(SB), Y10, Y10
-	VPOR         Y10, Y11, Y11
-	VPMADDUBSW   224(DI), Y11, Y11
-	VPSHUFB      c10<>+0(SB), Y9, Y10
-	VPMADDWD     Y10, Y11, Y11
-	VPADDD       Y11, Y8, Y8
-	VPMADDWD     Y4, Y9, Y9
-	VPSLLD       $0x02, Y9, Y9
-	VPSUBD       Y9, Y8, Y8
-	VPMOVSXBW    32(SP), Y10
-	VMOVDQU      (R9)(DX*1), Y11
-	VPAND        32(R9)(DX*1), Y2, Y9
-	VPSLLW       $0x02, Y11, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y9, Y9
-	VPMADDUBSW   (DI), Y9, Y9
-	VPSHUFB      c3<>+0(SB), Y10, Y12
-	VPMADDWD     Y12, Y9, Y9
-	VMOVDQU      32(R9)(DX*1), Y12
-	VPSRLW       $0x02, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSLLW       $0x01, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPSHUFB      c4<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R9)(DX*1), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPAND        c17<>+0(SB), Y11, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPSHUFB      c5<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R9)(DX*1), Y12
-	VPSRLW       $0x06, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x01, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   96(DI), Y12, Y12
-	VPSHUFB      c6<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VPAND        64(R9)(DX*1), Y2, Y12
-	VPSRLW       $0x02, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c7<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R9)(DX*1), Y12
-	VPSRLW       $0x02, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x03, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R9)(DX*1), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x04, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPSHUFB      c9<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R9)(DX*1), Y12
-	VPSRLW       $0x06, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x05, Y11, Y11
-	VPAND        c17<>+0(SB), Y11, Y11
-	VPOR         Y11, Y12, Y12
-	VPMADDUBSW   224(DI), Y12, Y12
-	VPSHUFB      c10<>+0(SB), Y10, Y11
-	VPMADDWD     Y11, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VPMADDWD     Y4, Y10, Y10
-	VPSLLD       $0x02, Y10, Y10
-	VPSUBD       Y10, Y9, Y9
-	VPHADDD      Y9, Y8, Y8
-	VPMOVSXBW    64(SP), Y10
-	VMOVDQU      (R9)(DX*2), Y11
-	VPAND        32(R9)(DX*2), Y2, Y9
-	VPSLLW       $0x02, Y11, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y9, Y9
-	VPMADDUBSW   (DI), Y9, Y9
-	VPSHUFB      c3<>+0(SB), Y10, Y12
-	VPMADDWD     Y12, Y9, Y9
-	VMOVDQU      32(R9)(DX*2), Y12
-	VPSRLW       $0x02, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSLLW       $0x01, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPSHUFB      c4<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R9)(DX*2), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPAND        c17<>+0(SB), Y11, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPSHUFB      c5<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R9)(DX*2), Y12
-	VPSRLW       $0x06, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x01, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   96(DI), Y12, Y12
-	VPSHUFB      c6<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VPAND        64(R9)(DX*2), Y2, Y12
-	VPSRLW       $0x02, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c7<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R9)(DX*2), Y12
-	VPSRLW       $0x02, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x03, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R9)(DX*2), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x04, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPSHUFB      c9<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R9)(DX*2), Y12
-	VPSRLW       $0x06, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x05, Y11, Y11
-	VPAND        c17<>+0(SB), Y11, Y11
-	VPOR         Y11, Y12, Y12
-	VPMADDUBSW   224(DI), Y12, Y12
-	VPSHUFB      c10<>+0(SB), Y10, Y11
-	VPMADDWD     Y11, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VPMADDWD     Y4, Y10, Y10
-	VPSLLD       $0x02, Y10, Y10
-	VPSUBD       Y10, Y9, Y9
-	VPMOVSXBW    96(SP), Y11
-	VMOVDQU      (R9)(SI*1), Y12
-	VPAND        32(R9)(SI*1), Y2, Y10
-	VPSLLW       $0x02, Y12, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y10, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPSHUFB      c3<>+0(SB), Y11, Y13
-	VPMADDWD     Y13, Y10, Y10
-	VMOVDQU      32(R9)(SI*1), Y13
-	VPSRLW       $0x02, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSLLW       $0x01, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   32(DI), Y13, Y13
-	VPSHUFB      c4<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R9)(SI*1), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPAND        c17<>+0(SB), Y12, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPSHUFB      c5<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R9)(SI*1), Y13
-	VPSRLW       $0x06, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x01, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   96(DI), Y13, Y13
-	VPSHUFB      c6<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPAND        64(R9)(SI*1), Y2, Y13
-	VPSRLW       $0x02, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPSHUFB      c7<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R9)(SI*1), Y13
-	VPSRLW       $0x02, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x03, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   160(DI), Y13, Y13
-	VPSHUFB      c8<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R9)(SI*1), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x04, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   192(DI), Y13, Y13
-	VPSHUFB      c9<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R9)(SI*1), Y13
-	VPSRLW       $0x06, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x05, Y12, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y13, Y13
-	VPMADDUBSW   224(DI), Y13, Y13
-	VPSHUFB      c10<>+0(SB), Y11, Y12
-	VPMADDWD     Y12, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y4, Y11, Y11
-	VPSLLD       $0x02, Y11, Y11
-	VPSUBD       Y11, Y10, Y10
-	VPHADDD      Y10, Y9, Y9
-	VPHADDD      Y9, Y8, Y8
-	VPMOVSXBW    16(SP), Y10
-	VMOVDQU      (R10), Y11
-	VPAND        32(R10), Y2, Y9
-	VPSLLW       $0x02, Y11, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y9, Y9
-	VPMADDUBSW   (DI), Y9, Y9
-	VPSHUFB      c3<>+0(SB), Y10, Y12
-	VPMADDWD     Y12, Y9, Y9
-	VMOVDQU      32(R10), Y12
-	VPSRLW       $0x02, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSLLW       $0x01, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPSHUFB      c4<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R10), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPAND        c17<>+0(SB), Y11, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   64(DI), Y12, Y12
-	VPSHUFB      c5<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      32(R10), Y12
-	VPSRLW       $0x06, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x01, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   96(DI), Y12, Y12
-	VPSHUFB      c6<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VPAND        64(R10), Y2, Y12
-	VPSRLW       $0x02, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c7<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R10), Y12
-	VPSRLW       $0x02, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x03, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R10), Y12
-	VPSRLW       $0x04, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x04, Y11, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   192(DI), Y12, Y12
-	VPSHUFB      c9<>+0(SB), Y10, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VMOVDQU      64(R10), Y12
-	VPSRLW       $0x06, Y12, Y12
-	VPAND        Y2, Y12, Y12
-	VPSRLW       $0x05, Y11, Y11
-	VPAND        c17<>+0(SB), Y11, Y11
-	VPOR         Y11, Y12, Y12
-	VPMADDUBSW   224(DI), Y12, Y12
-	VPSHUFB      c10<>+0(SB), Y10, Y11
-	VPMADDWD     Y11, Y12, Y12
-	VPADDD       Y12, Y9, Y9
-	VPMADDWD     Y4, Y10, Y10
-	VPSLLD       $0x02, Y10, Y10
-	VPSUBD       Y10, Y9, Y9
-	VPMOVSXBW    48(SP), Y11
-	VMOVDQU      (R10)(DX*1), Y12
-	VPAND        32(R10)(DX*1), Y2, Y10
-	VPSLLW       $0x02, Y12, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y10, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPSHUFB      c3<>+0(SB), Y11, Y13
-	VPMADDWD     Y13, Y10, Y10
-	VMOVDQU      32(R10)(DX*1), Y13
-	VPSRLW       $0x02, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSLLW       $0x01, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   32(DI), Y13, Y13
-	VPSHUFB      c4<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R10)(DX*1), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPAND        c17<>+0(SB), Y12, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPSHUFB      c5<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R10)(DX*1), Y13
-	VPSRLW       $0x06, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x01, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   96(DI), Y13, Y13
-	VPSHUFB      c6<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPAND        64(R10)(DX*1), Y2, Y13
-	VPSRLW       $0x02, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPSHUFB      c7<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R10)(DX*1), Y13
-	VPSRLW       $0x02, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x03, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   160(DI), Y13, Y13
-	VPSHUFB      c8<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R10)(DX*1), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x04, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   192(DI), Y13, Y13
-	VPSHUFB      c9<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R10)(DX*1), Y13
-	VPSRLW       $0x06, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x05, Y12, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y13, Y13
-	VPMADDUBSW   224(DI), Y13, Y13
-	VPSHUFB      c10<>+0(SB), Y11, Y12
-	VPMADDWD     Y12, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y4, Y11, Y11
-	VPSLLD       $0x02, Y11, Y11
-	VPSUBD       Y11, Y10, Y10
-	VPHADDD      Y10, Y9, Y9
-	VPMOVSXBW    80(SP), Y11
-	VMOVDQU      (R10)(DX*2), Y12
-	VPAND        32(R10)(DX*2), Y2, Y10
-	VPSLLW       $0x02, Y12, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y10, Y10
-	VPMADDUBSW   (DI), Y10, Y10
-	VPSHUFB      c3<>+0(SB), Y11, Y13
-	VPMADDWD     Y13, Y10, Y10
-	VMOVDQU      32(R10)(DX*2), Y13
-	VPSRLW       $0x02, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSLLW       $0x01, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   32(DI), Y13, Y13
-	VPSHUFB      c4<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R10)(DX*2), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPAND        c17<>+0(SB), Y12, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   64(DI), Y13, Y13
-	VPSHUFB      c5<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      32(R10)(DX*2), Y13
-	VPSRLW       $0x06, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x01, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   96(DI), Y13, Y13
-	VPSHUFB      c6<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPAND        64(R10)(DX*2), Y2, Y13
-	VPSRLW       $0x02, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   128(DI), Y13, Y13
-	VPSHUFB      c7<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R10)(DX*2), Y13
-	VPSRLW       $0x02, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x03, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   160(DI), Y13, Y13
-	VPSHUFB      c8<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R10)(DX*2), Y13
-	VPSRLW       $0x04, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x04, Y12, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y13, Y13
-	VPMADDUBSW   192(DI), Y13, Y13
-	VPSHUFB      c9<>+0(SB), Y11, Y14
-	VPMADDWD     Y14, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VMOVDQU      64(R10)(DX*2), Y13
-	VPSRLW       $0x06, Y13, Y13
-	VPAND        Y2, Y13, Y13
-	VPSRLW       $0x05, Y12, Y12
-	VPAND        c17<>+0(SB), Y12, Y12
-	VPOR         Y12, Y13, Y13
-	VPMADDUBSW   224(DI), Y13, Y13
-	VPSHUFB      c10<>+0(SB), Y11, Y12
-	VPMADDWD     Y12, Y13, Y13
-	VPADDD       Y13, Y10, Y10
-	VPMADDWD     Y4, Y11, Y11
-	VPSLLD       $0x02, Y11, Y11
-	VPSUBD       Y11, Y10, Y10
-	VPMOVSXBW    112(SP), Y12
-	VMOVDQU      (R10)(SI*1), Y13
-	VPAND        32(R10)(SI*1), Y2, Y11
-	VPSLLW       $0x02, Y13, Y14
-	VPAND        c17<>+0(SB), Y14, Y14
-	VPOR         Y14, Y11, Y11
-	VPMADDUBSW   (DI), Y11, Y11
-	VPSHUFB      c3<>+0(SB), Y12, Y14
-	VPMADDWD     Y14, Y11, Y11
-	VMOVDQU      32(R10)(SI*1), Y14
-	VPSRLW       $0x02, Y14, Y14
-	VPAND        Y2, Y14, Y14
-	VPSLLW       $0x01, Y13, Y15
-	VPAND        c17<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   32(DI), Y14, Y14
-	VPSHUFB      c4<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VMOVDQU      32(R10)(SI*1), Y14
-	VPSRLW       $0x04, Y14, Y14
-	VPAND        Y2, Y14, Y14
-	VPAND        c17<>+0(SB), Y13, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   64(DI), Y14, Y14
-	VPSHUFB      c5<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VMOVDQU      32(R10)(SI*1), Y14
-	VPSRLW       $0x06, Y14, Y14
-	VPAND        Y2, Y14, Y14
-	VPSRLW       $0x01, Y13, Y15
-	VPAND        c17<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   96(DI), Y14, Y14
-	VPSHUFB      c6<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VPAND        64(R10)(SI*1), Y2, Y14
-	VPSRLW       $0x02, Y13, Y15
-	VPAND        c17<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   128(DI), Y14, Y14
-	VPSHUFB      c7<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VMOVDQU      64(R10)(SI*1), Y14
-	VPSRLW       $0x02, Y14, Y14
-	VPAND        Y2, Y14, Y14
-	VPSRLW       $0x03, Y13, Y15
-	VPAND        c17<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   160(DI), Y14, Y14
-	VPSHUFB      c8<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VMOVDQU      64(R10)(SI*1), Y14
-	VPSRLW       $0x04, Y14, Y14
-	VPAND        Y2, Y14, Y14
-	VPSRLW       $0x04, Y13, Y15
-	VPAND        c17<>+0(SB), Y15, Y15
-	VPOR         Y15, Y14, Y14
-	VPMADDUBSW   192(DI), Y14, Y14
-	VPSHUFB      c9<>+0(SB), Y12, Y15
-	VPMADDWD     Y15, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VMOVDQU      64(R10)(SI*1), Y14
-	VPSRLW       $0x06, Y14, Y14
-	VPAND        Y2, Y14, Y14
-	VPSRLW       $0x05, Y13, Y13
-	VPAND        c17<>+0(SB), Y13, Y13
-	VPOR         Y13, Y14, Y14
-	VPMADDUBSW   224(DI), Y14, Y14
-	VPSHUFB      c10<>+0(SB), Y12, Y13
-	VPMADDWD     Y13, Y14, Y14
-	VPADDD       Y14, Y11, Y11
-	VPMADDWD     Y4, Y12, Y4
-	VPSLLD       $0x02, Y4, Y4
-	VPSUBD       Y4, Y11, Y11
-	VPHADDD      Y11, Y10, Y4
-	VPHADDD      Y4, Y9, Y4
-	VPERM2I128   $0x20, Y4, Y8, Y9
-	VPERM2I128   $0x31, Y4, Y8, Y4
-	VPADDD       Y4, Y9, Y9
-	MOVWLZX      108(R9)(SI*1), R12
-	SHLQ         $0x10, R12
-	MOVW         108(R9)(DX*2), R12
-	SHLQ         $0x10, R12
-	MOVW         108(R9)(DX*1), R12
-	SHLQ         $0x10, R12
-	MOVW         108(R9), R12
-	VMOVQ        R12, X3
-	MOVWLZX      108(R10)(SI*1), R12
-	SHLQ         $0x10, R12
-	MOVW         108(R10)(DX*2), R12
-	SHLQ         $0x10, R12
-	MOVW         108(R10)(DX*1), R12
-	SHLQ         $0x10, R12
-	MOVW         108(R10), R12
-	VPINSRQ      $0x01, R12, X3, X3
-	VCVTPH2PS    X3, Y4
-	VCVTDQ2PS    Y9, Y9
-	VBROADCASTSS 304(DI), Y8
-	VMULPS       Y8, Y4, Y4
-	VMULPS       Y4, Y9, Y9
-	VADDPS       Y9, Y0, Y0
-	ADDQ         $+110, R9
-	ADDQ         $+110, R10
-	ADDQ         $+320, DI
-	DECQ         R8
-	JNZ          block4
-	VMOVUPS      Y0, (AX)
-	ADDQ         $+32, AX
-	LEAQ         (CX)(DX*8), CX
-	DECQ         BX
-	JNZ          group3
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
+	PREFETCHT1     128(R11)
+	PREFETCHT1     192(R11)
+	PREFETCHT1     256(R11)
+	PREFETCHT1     320(R11)
+	PREFETCHT1     384(R11)
+	PREFETCHT1     448(R11)
+	PREFETCHT1     512(R11)
+	PREFETCHT1     576(R11)
+	PREFETCHT1     640(R11)
+	PREFETCHT1     704(R11)
+	PREFETCHT1     768(R11)
+	PREFETCHT1     832(R11)
+	ADDQ           $+880, R11
+	VBROADCASTI128 94(R9), Y3
+	VINSERTI128    $0x01, 94(R10), Y3, Y3
+	VPSHUFB        c12<>+0(SB), Y3, Y4
+	VPSHUFB        c13<>+0(SB), Y3, Y3
+	VPSRLVD        c14<>+0(SB), Y3, Y3
+	VPAND          Y1, Y3, Y3
+	VPSRLVD        c15<>+0(SB), Y4, Y4
+	VPAND          c1<>+0(SB), Y4, Y4
+	VPSLLD         $0x04, Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPSUBB         c16<>+0(SB), Y3, Y3
+	VPSHUFB        c2<>+0(SB), Y3, Y3
+	VMOVDQU        Y3, (SP)
+	VBROADCASTI128 94(R9)(DX*1), Y3
+	VINSERTI128    $0x01, 94(R10)(DX*1), Y3, Y3
+	VPSHUFB        c12<>+0(SB), Y3, Y4
+	VPSHUFB        c13<>+0(SB), Y3, Y3
+	VPSRLVD        c14<>+0(SB), Y3, Y3
+	VPAND          Y1, Y3, Y3
+	VPSRLVD        c15<>+0(SB), Y4, Y4
+	VPAND          c1<>+0(SB), Y4, Y4
+	VPSLLD         $0x04, Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPSUBB         c16<>+0(SB), Y3, Y3
+	VPSHUFB        c2<>+0(SB), Y3, Y3
+	VMOVDQU        Y3, 32(SP)
+	VBROADCASTI128 94(R9)(DX*2), Y3
+	VINSERTI128    $0x01, 94(R10)(DX*2), Y3, Y3
+	VPSHUFB        c12<>+0(SB), Y3, Y4
+	VPSHUFB        c13<>+0(SB), Y3, Y3
+	VPSRLVD        c14<>+0(SB), Y3, Y3
+	VPAND          Y1, Y3, Y3
+	VPSRLVD        c15<>+0(SB), Y4, Y4
+	VPAND          c1<>+0(SB), Y4, Y4
+	VPSLLD         $0x04, Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPSUBB         c16<>+0(SB), Y3, Y3
+	VPSHUFB        c2<>+0(SB), Y3, Y3
+	VMOVDQU        Y3, 64(SP)
+	VBROADCASTI128 94(R9)(SI*1), Y3
+	VINSERTI128    $0x01, 94(R10)(SI*1), Y3, Y3
+	VPSHUFB        c12<>+0(SB), Y3, Y4
+	VPSHUFB        c13<>+0(SB), Y3, Y3
+	VPSRLVD        c14<>+0(SB), Y3, Y3
+	VPAND          Y1, Y3, Y3
+	VPSRLVD        c15<>+0(SB), Y4, Y4
+	VPAND          c1<>+0(SB), Y4, Y4
+	VPSLLD         $0x04, Y4, Y4
+	VPOR           Y4, Y3, Y3
+	VPSUBB         c16<>+0(SB), Y3, Y3
+	VPSHUFB        c2<>+0(SB), Y3, Y3
+	VMOVDQU        Y3, 96(SP)
+	VMOVDQU        256(DI), Y3
+	VPSHUFB        c11<>+0(SB), Y3, Y3
+	VPERMQ         $0xd8, Y3, Y3
+	VPMOVSXBW      (SP), Y5
+	VMOVDQU        (R9), Y6
+	VPAND          32(R9), Y2, Y4
+	VPSLLW         $0x02, Y6, Y7
+	VPAND          c17<>+0(SB), Y7, Y7
+	VPOR           Y7, Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPSHUFB        c3<>+0(SB), Y5, Y7
+	VPMADDWD       Y7, Y4, Y4
+	VMOVDQU        32(R9), Y7
+	VPSRLW         $0x02, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPSLLW         $0x01, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     32(DI), Y7, Y7
+	VPSHUFB        c4<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VMOVDQU        32(R9), Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPAND          c17<>+0(SB), Y6, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPSHUFB        c5<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VMOVDQU        32(R9), Y7
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPSRLW         $0x01, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     96(DI), Y7, Y7
+	VPSHUFB        c6<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPAND          64(R9), Y2, Y7
+	VPSRLW         $0x02, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPSHUFB        c7<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VMOVDQU        64(R9), Y7
+	VPSRLW         $0x02, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPSRLW         $0x03, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPSHUFB        c8<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VMOVDQU        64(R9), Y7
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPSRLW         $0x04, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPSHUFB        c9<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VMOVDQU        64(R9), Y7
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          Y2, Y7, Y7
+	VPSRLW         $0x05, Y6, Y6
+	VPAND          c17<>+0(SB), Y6, Y6
+	VPOR           Y6, Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPSHUFB        c10<>+0(SB), Y5, Y6
+	VPMADDWD       Y6, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPMADDWD       Y3, Y5, Y5
+	VPSLLD         $0x02, Y5, Y5
+	VPSUBD         Y5, Y4, Y4
+	VPMOVSXBW      32(SP), Y6
+	VMOVDQU        (R9)(DX*1), Y7
+	VPAND          32(R9)(DX*1), Y2, Y5
+	VPSLLW         $0x02, Y7, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPSHUFB        c3<>+0(SB), Y6, Y8
+	VPMADDWD       Y8, Y5, Y5
+	VMOVDQU        32(R9)(DX*1), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSLLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     32(DI), Y8, Y8
+	VPSHUFB        c4<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        32(R9)(DX*1), Y8
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPAND          c17<>+0(SB), Y7, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPSHUFB        c5<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        32(R9)(DX*1), Y8
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     96(DI), Y8, Y8
+	VPSHUFB        c6<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPAND          64(R9)(DX*1), Y2, Y8
+	VPSRLW         $0x02, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R9)(DX*1), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x03, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     160(DI), Y8, Y8
+	VPSHUFB        c8<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R9)(DX*1), Y8
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x04, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPSHUFB        c9<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R9)(DX*1), Y8
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x05, Y7, Y7
+	VPAND          c17<>+0(SB), Y7, Y7
+	VPOR           Y7, Y8, Y8
+	VPMADDUBSW     224(DI), Y8, Y8
+	VPSHUFB        c10<>+0(SB), Y6, Y7
+	VPMADDWD       Y7, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPMADDWD       Y3, Y6, Y6
+	VPSLLD         $0x02, Y6, Y6
+	VPSUBD         Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPMOVSXBW      64(SP), Y6
+	VMOVDQU        (R9)(DX*2), Y7
+	VPAND          32(R9)(DX*2), Y2, Y5
+	VPSLLW         $0x02, Y7, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPSHUFB        c3<>+0(SB), Y6, Y8
+	VPMADDWD       Y8, Y5, Y5
+	VMOVDQU        32(R9)(DX*2), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSLLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     32(DI), Y8, Y8
+	VPSHUFB        c4<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        32(R9)(DX*2), Y8
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPAND          c17<>+0(SB), Y7, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPSHUFB        c5<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        32(R9)(DX*2), Y8
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     96(DI), Y8, Y8
+	VPSHUFB        c6<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPAND          64(R9)(DX*2), Y2, Y8
+	VPSRLW         $0x02, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R9)(DX*2), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x03, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     160(DI), Y8, Y8
+	VPSHUFB        c8<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R9)(DX*2), Y8
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x04, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPSHUFB        c9<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R9)(DX*2), Y8
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x05, Y7, Y7
+	VPAND          c17<>+0(SB), Y7, Y7
+	VPOR           Y7, Y8, Y8
+	VPMADDUBSW     224(DI), Y8, Y8
+	VPSHUFB        c10<>+0(SB), Y6, Y7
+	VPMADDWD       Y7, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPMADDWD       Y3, Y6, Y6
+	VPSLLD         $0x02, Y6, Y6
+	VPSUBD         Y6, Y5, Y5
+	VPMOVSXBW      96(SP), Y7
+	VMOVDQU        (R9)(SI*1), Y8
+	VPAND          32(R9)(SI*1), Y2, Y6
+	VPSLLW         $0x02, Y8, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPSHUFB        c3<>+0(SB), Y7, Y9
+	VPMADDWD       Y9, Y6, Y6
+	VMOVDQU        32(R9)(SI*1), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSLLW         $0x01, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     32(DI), Y9, Y9
+	VPSHUFB        c4<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        32(R9)(SI*1), Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPAND          c17<>+0(SB), Y8, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     64(DI), Y9, Y9
+	VPSHUFB        c5<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        32(R9)(SI*1), Y9
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x01, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPSHUFB        c6<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPAND          64(R9)(SI*1), Y2, Y9
+	VPSRLW         $0x02, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     128(DI), Y9, Y9
+	VPSHUFB        c7<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R9)(SI*1), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x03, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPSHUFB        c8<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R9)(SI*1), Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x04, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     192(DI), Y9, Y9
+	VPSHUFB        c9<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R9)(SI*1), Y9
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x05, Y8, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPSHUFB        c10<>+0(SB), Y7, Y8
+	VPMADDWD       Y8, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPMADDWD       Y3, Y7, Y7
+	VPSLLD         $0x02, Y7, Y7
+	VPSUBD         Y7, Y6, Y6
+	VPHADDD        Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPMOVSXBW      16(SP), Y6
+	VMOVDQU        (R10), Y7
+	VPAND          32(R10), Y2, Y5
+	VPSLLW         $0x02, Y7, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPSHUFB        c3<>+0(SB), Y6, Y8
+	VPMADDWD       Y8, Y5, Y5
+	VMOVDQU        32(R10), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSLLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     32(DI), Y8, Y8
+	VPSHUFB        c4<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        32(R10), Y8
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPAND          c17<>+0(SB), Y7, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPSHUFB        c5<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        32(R10), Y8
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     96(DI), Y8, Y8
+	VPSHUFB        c6<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPAND          64(R10), Y2, Y8
+	VPSRLW         $0x02, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R10), Y8
+	VPSRLW         $0x02, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x03, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     160(DI), Y8, Y8
+	VPSHUFB        c8<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R10), Y8
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x04, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPSHUFB        c9<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R10), Y8
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          Y2, Y8, Y8
+	VPSRLW         $0x05, Y7, Y7
+	VPAND          c17<>+0(SB), Y7, Y7
+	VPOR           Y7, Y8, Y8
+	VPMADDUBSW     224(DI), Y8, Y8
+	VPSHUFB        c10<>+0(SB), Y6, Y7
+	VPMADDWD       Y7, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPMADDWD       Y3, Y6, Y6
+	VPSLLD         $0x02, Y6, Y6
+	VPSUBD         Y6, Y5, Y5
+	VPMOVSXBW      48(SP), Y7
+	VMOVDQU        (R10)(DX*1), Y8
+	VPAND          32(R10)(DX*1), Y2, Y6
+	VPSLLW         $0x02, Y8, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPSHUFB        c3<>+0(SB), Y7, Y9
+	VPMADDWD       Y9, Y6, Y6
+	VMOVDQU        32(R10)(DX*1), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSLLW         $0x01, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     32(DI), Y9, Y9
+	VPSHUFB        c4<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        32(R10)(DX*1), Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPAND          c17<>+0(SB), Y8, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     64(DI), Y9, Y9
+	VPSHUFB        c5<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        32(R10)(DX*1), Y9
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x01, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPSHUFB        c6<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPAND          64(R10)(DX*1), Y2, Y9
+	VPSRLW         $0x02, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     128(DI), Y9, Y9
+	VPSHUFB        c7<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R10)(DX*1), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x03, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPSHUFB        c8<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R10)(DX*1), Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x04, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     192(DI), Y9, Y9
+	VPSHUFB        c9<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R10)(DX*1), Y9
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x05, Y8, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPSHUFB        c10<>+0(SB), Y7, Y8
+	VPMADDWD       Y8, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPMADDWD       Y3, Y7, Y7
+	VPSLLD         $0x02, Y7, Y7
+	VPSUBD         Y7, Y6, Y6
+	VPHADDD        Y6, Y5, Y5
+	VPMOVSXBW      80(SP), Y7
+	VMOVDQU        (R10)(DX*2), Y8
+	VPAND          32(R10)(DX*2), Y2, Y6
+	VPSLLW         $0x02, Y8, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPSHUFB        c3<>+0(SB), Y7, Y9
+	VPMADDWD       Y9, Y6, Y6
+	VMOVDQU        32(R10)(DX*2), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSLLW         $0x01, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     32(DI), Y9, Y9
+	VPSHUFB        c4<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        32(R10)(DX*2), Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPAND          c17<>+0(SB), Y8, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     64(DI), Y9, Y9
+	VPSHUFB        c5<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        32(R10)(DX*2), Y9
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x01, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPSHUFB        c6<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPAND          64(R10)(DX*2), Y2, Y9
+	VPSRLW         $0x02, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     128(DI), Y9, Y9
+	VPSHUFB        c7<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R10)(DX*2), Y9
+	VPSRLW         $0x02, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x03, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPSHUFB        c8<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R10)(DX*2), Y9
+	VPSRLW         $0x04, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x04, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     192(DI), Y9, Y9
+	VPSHUFB        c9<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R10)(DX*2), Y9
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          Y2, Y9, Y9
+	VPSRLW         $0x05, Y8, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPSHUFB        c10<>+0(SB), Y7, Y8
+	VPMADDWD       Y8, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPMADDWD       Y3, Y7, Y7
+	VPSLLD         $0x02, Y7, Y7
+	VPSUBD         Y7, Y6, Y6
+	VPMOVSXBW      112(SP), Y8
+	VMOVDQU        (R10)(SI*1), Y9
+	VPAND          32(R10)(SI*1), Y2, Y7
+	VPSLLW         $0x02, Y9, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y7, Y7
+	VPMADDUBSW     (DI), Y7, Y7
+	VPSHUFB        c3<>+0(SB), Y8, Y10
+	VPMADDWD       Y10, Y7, Y7
+	VMOVDQU        32(R10)(SI*1), Y10
+	VPSRLW         $0x02, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSLLW         $0x01, Y9, Y11
+	VPAND          c17<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     32(DI), Y10, Y10
+	VPSHUFB        c4<>+0(SB), Y8, Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VMOVDQU        32(R10)(SI*1), Y10
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPAND          c17<>+0(SB), Y9, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     64(DI), Y10, Y10
+	VPSHUFB        c5<>+0(SB), Y8, Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VMOVDQU        32(R10)(SI*1), Y10
+	VPSRLW         $0x06, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSRLW         $0x01, Y9, Y11
+	VPAND          c17<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     96(DI), Y10, Y10
+	VPSHUFB        c6<>+0(SB), Y8, Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VPAND          64(R10)(SI*1), Y2, Y10
+	VPSRLW         $0x02, Y9, Y11
+	VPAND          c17<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     128(DI), Y10, Y10
+	VPSHUFB        c7<>+0(SB), Y8, Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VMOVDQU        64(R10)(SI*1), Y10
+	VPSRLW         $0x02, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSRLW         $0x03, Y9, Y11
+	VPAND          c17<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     160(DI), Y10, Y10
+	VPSHUFB        c8<>+0(SB), Y8, Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VMOVDQU        64(R10)(SI*1), Y10
+	VPSRLW         $0x04, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSRLW         $0x04, Y9, Y11
+	VPAND          c17<>+0(SB), Y11, Y11
+	VPOR           Y11, Y10, Y10
+	VPMADDUBSW     192(DI), Y10, Y10
+	VPSHUFB        c9<>+0(SB), Y8, Y11
+	VPMADDWD       Y11, Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VMOVDQU        64(R10)(SI*1), Y10
+	VPSRLW         $0x06, Y10, Y10
+	VPAND          Y2, Y10, Y10
+	VPSRLW         $0x05, Y9, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y10, Y10
+	VPMADDUBSW     224(DI), Y10, Y10
+	VPSHUFB        c10<>+0(SB), Y8, Y9
+	VPMADDWD       Y9, Y10, Y10
+	VPADDD         Y10, Y7, Y7
+	VPMADDWD       Y3, Y8, Y3
+	VPSLLD         $0x02, Y3, Y3
+	VPSUBD         Y3, Y7, Y7
+	VPHADDD        Y7, Y6, Y3
+	VPHADDD        Y3, Y5, Y3
+	VPERM2I128     $0x20, Y3, Y4, Y5
+	VPERM2I128     $0x31, Y3, Y4, Y3
+	VPADDD         Y3, Y5, Y5
+	MOVWLZX        108(R9)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           108(R9)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           108(R9)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           108(R9), R12
+	VMOVQ          R12, X3
+	MOVWLZX        108(R10)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           108(R10)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           108(R10)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           108(R10), R12
+	VPINSRQ        $0x01, R12, X3, X3
+	VCVTPH2PS      X3, Y3
+	VCVTDQ2PS      Y5, Y5
+	VBROADCASTSS   304(DI), Y4
+	VMULPS         Y4, Y3, Y3
+	VMULPS         Y3, Y5, Y5
+	VADDPS         Y5, Y0, Y0
+	ADDQ           $+110, R9
+	ADDQ           $+110, R10
+	ADDQ           $+320, DI
+	DECQ           R8
+	JNZ            block4
+	VMOVUPS        Y0, (AX)
+	ADDQ           $+32, AX
+	LEAQ           (CX)(DX*8), CX
+	DECQ           BX
+	JNZ            group3
 	VZEROUPPER
 	RET
 
@@ -1476,7 +1476,7 @@ block6:
 	ADDQ           $+1152, R11
 	VBROADCASTI128 288(DI), Y2
 	VPXOR          Y3, Y3, Y3
-	VMOVDQU        (R9), X4
+	VBROADCASTI128 (R9), Y4
 	VINSERTI128    $0x01, (R10), Y4, Y4
 	VPSHUFB        c18<>+0(SB), Y4, Y5
 	VPSHUFB        c19<>+0(SB), Y4, Y4
@@ -1491,462 +1491,462 @@ block6:
 	VMOVDQU        Y5, 32(SP)
 	VPUNPCKHBW     Y3, Y4, Y4
 	VPMADDWD       Y2, Y4, Y4
-	VMOVDQU        (R9)(DX*1), X6
-	VINSERTI128    $0x01, (R10)(DX*1), Y6, Y6
-	VPSHUFB        c18<>+0(SB), Y6, Y5
+	VBROADCASTI128 (R9)(DX*1), Y5
+	VINSERTI128    $0x01, (R10)(DX*1), Y5, Y5
+	VPSHUFB        c18<>+0(SB), Y5, Y6
+	VPSHUFB        c19<>+0(SB), Y5, Y5
+	VPSRLVD        c20<>+0(SB), Y5, Y5
+	VPAND          c21<>+0(SB), Y5, Y5
+	VPSRLD         $0x02, Y6, Y6
+	VPAND          c22<>+0(SB), Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VPSHUFB        c23<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 64(SP)
+	VPSHUFB        c24<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 96(SP)
+	VPUNPCKHBW     Y3, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VBROADCASTI128 (R9)(DX*2), Y5
+	VINSERTI128    $0x01, (R10)(DX*2), Y5, Y5
+	VPSHUFB        c18<>+0(SB), Y5, Y6
+	VPSHUFB        c19<>+0(SB), Y5, Y5
+	VPSRLVD        c20<>+0(SB), Y5, Y5
+	VPAND          c21<>+0(SB), Y5, Y5
+	VPSRLD         $0x02, Y6, Y6
+	VPAND          c22<>+0(SB), Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VPSHUFB        c23<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 128(SP)
+	VPSHUFB        c24<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 160(SP)
+	VPUNPCKHBW     Y3, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 (R9)(SI*1), Y6
+	VINSERTI128    $0x01, (R10)(SI*1), Y6, Y6
+	VPSHUFB        c18<>+0(SB), Y6, Y7
 	VPSHUFB        c19<>+0(SB), Y6, Y6
 	VPSRLVD        c20<>+0(SB), Y6, Y6
 	VPAND          c21<>+0(SB), Y6, Y6
-	VPSRLD         $0x02, Y5, Y5
-	VPAND          c22<>+0(SB), Y5, Y5
-	VPOR           Y5, Y6, Y6
-	VPSHUFB        c23<>+0(SB), Y6, Y5
-	VMOVDQU        Y5, 64(SP)
-	VPSHUFB        c24<>+0(SB), Y6, Y5
-	VMOVDQU        Y5, 96(SP)
+	VPSRLD         $0x02, Y7, Y7
+	VPAND          c22<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPSHUFB        c23<>+0(SB), Y6, Y7
+	VMOVDQU        Y7, 192(SP)
+	VPSHUFB        c24<>+0(SB), Y6, Y7
+	VMOVDQU        Y7, 224(SP)
 	VPUNPCKHBW     Y3, Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
-	VPHADDD        Y6, Y4, Y5
-	VMOVDQU        (R9)(DX*2), X7
-	VINSERTI128    $0x01, (R10)(DX*2), Y7, Y7
-	VPSHUFB        c18<>+0(SB), Y7, Y9
-	VPSHUFB        c19<>+0(SB), Y7, Y7
-	VPSRLVD        c20<>+0(SB), Y7, Y7
-	VPAND          c21<>+0(SB), Y7, Y7
-	VPSRLD         $0x02, Y9, Y9
-	VPAND          c22<>+0(SB), Y9, Y9
-	VPOR           Y9, Y7, Y7
-	VPSHUFB        c23<>+0(SB), Y7, Y9
-	VMOVDQU        Y9, 128(SP)
-	VPSHUFB        c24<>+0(SB), Y7, Y9
-	VMOVDQU        Y9, 160(SP)
-	VPUNPCKHBW     Y3, Y7, Y7
-	VPMADDWD       Y2, Y7, Y7
-	VMOVDQU        (R9)(SI*1), X8
-	VINSERTI128    $0x01, (R10)(SI*1), Y8, Y8
-	VPSHUFB        c18<>+0(SB), Y8, Y9
-	VPSHUFB        c19<>+0(SB), Y8, Y8
-	VPSRLVD        c20<>+0(SB), Y8, Y8
-	VPAND          c21<>+0(SB), Y8, Y8
-	VPSRLD         $0x02, Y9, Y9
-	VPAND          c22<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPSHUFB        c23<>+0(SB), Y8, Y9
-	VMOVDQU        Y9, 192(SP)
-	VPSHUFB        c24<>+0(SB), Y8, Y9
-	VMOVDQU        Y9, 224(SP)
-	VPUNPCKHBW     Y3, Y8, Y8
-	VPMADDWD       Y2, Y8, Y8
-	VPHADDD        Y8, Y7, Y2
-	VPHADDD        Y2, Y5, Y2
-	VMOVDQU        16(R9), Y5
-	VPAND          Y1, Y5, Y3
+	VPHADDD        Y6, Y5, Y2
+	VPHADDD        Y2, Y4, Y2
+	VMOVDQU        16(R9), Y4
+	VPAND          Y1, Y4, Y3
 	VPMADDUBSW     (DI), Y3, Y3
-	VPBROADCASTD   (SP), Y9
-	VPMADDWD       Y9, Y3, Y3
+	VPBROADCASTD   (SP), Y5
+	VPMADDWD       Y5, Y3, Y3
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPMADDUBSW     32(DI), Y4, Y4
+	VPBROADCASTD   4(SP), Y5
+	VPMADDWD       Y5, Y4, Y4
+	VPADDD         Y4, Y3, Y3
+	VMOVDQU        48(R9), Y4
+	VPAND          Y1, Y4, Y5
+	VPMADDUBSW     64(DI), Y5, Y5
+	VPBROADCASTD   8(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPMADDUBSW     96(DI), Y4, Y4
+	VPBROADCASTD   12(SP), Y5
+	VPMADDWD       Y5, Y4, Y4
+	VPADDD         Y4, Y3, Y3
+	VMOVDQU        80(R9), Y4
+	VPAND          Y1, Y4, Y5
+	VPMADDUBSW     128(DI), Y5, Y5
+	VPBROADCASTD   32(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPMADDUBSW     160(DI), Y4, Y4
+	VPBROADCASTD   36(SP), Y5
+	VPMADDWD       Y5, Y4, Y4
+	VPADDD         Y4, Y3, Y3
+	VMOVDQU        112(R9), Y4
+	VPAND          Y1, Y4, Y5
+	VPMADDUBSW     192(DI), Y5, Y5
+	VPBROADCASTD   40(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VPSRLW         $0x04, Y4, Y4
+	VPAND          Y1, Y4, Y4
+	VPMADDUBSW     224(DI), Y4, Y4
+	VPBROADCASTD   44(SP), Y5
+	VPMADDWD       Y5, Y4, Y4
+	VPADDD         Y4, Y3, Y3
+	VMOVDQU        16(R9)(DX*1), Y5
+	VPAND          Y1, Y5, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPBROADCASTD   64(SP), Y6
+	VPMADDWD       Y6, Y4, Y4
 	VPSRLW         $0x04, Y5, Y5
 	VPAND          Y1, Y5, Y5
 	VPMADDUBSW     32(DI), Y5, Y5
-	VPBROADCASTD   4(SP), Y9
-	VPMADDWD       Y9, Y5, Y5
-	VPADDD         Y5, Y3, Y3
-	VMOVDQU        48(R9), Y5
-	VPAND          Y1, Y5, Y9
-	VPMADDUBSW     64(DI), Y9, Y9
-	VPBROADCASTD   8(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y3, Y3
+	VPBROADCASTD   68(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        48(R9)(DX*1), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     64(DI), Y6, Y6
+	VPBROADCASTD   72(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
 	VPSRLW         $0x04, Y5, Y5
 	VPAND          Y1, Y5, Y5
 	VPMADDUBSW     96(DI), Y5, Y5
-	VPBROADCASTD   12(SP), Y9
-	VPMADDWD       Y9, Y5, Y5
-	VPADDD         Y5, Y3, Y3
-	VMOVDQU        80(R9), Y5
-	VPAND          Y1, Y5, Y9
-	VPMADDUBSW     128(DI), Y9, Y9
-	VPBROADCASTD   32(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y3, Y3
+	VPBROADCASTD   76(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        80(R9)(DX*1), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     128(DI), Y6, Y6
+	VPBROADCASTD   96(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
 	VPSRLW         $0x04, Y5, Y5
 	VPAND          Y1, Y5, Y5
 	VPMADDUBSW     160(DI), Y5, Y5
-	VPBROADCASTD   36(SP), Y9
-	VPMADDWD       Y9, Y5, Y5
-	VPADDD         Y5, Y3, Y3
-	VMOVDQU        112(R9), Y5
-	VPAND          Y1, Y5, Y9
-	VPMADDUBSW     192(DI), Y9, Y9
-	VPBROADCASTD   40(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y3, Y3
+	VPBROADCASTD   100(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        112(R9)(DX*1), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     192(DI), Y6, Y6
+	VPBROADCASTD   104(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
 	VPSRLW         $0x04, Y5, Y5
 	VPAND          Y1, Y5, Y5
 	VPMADDUBSW     224(DI), Y5, Y5
-	VPBROADCASTD   44(SP), Y9
-	VPMADDWD       Y9, Y5, Y5
-	VPADDD         Y5, Y3, Y3
-	VMOVDQU        16(R9)(DX*1), Y9
-	VPAND          Y1, Y9, Y5
+	VPBROADCASTD   108(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VPHADDD        Y4, Y3, Y3
+	VMOVDQU        16(R9)(DX*2), Y5
+	VPAND          Y1, Y5, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPBROADCASTD   128(SP), Y6
+	VPMADDWD       Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     32(DI), Y5, Y5
+	VPBROADCASTD   132(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        48(R9)(DX*2), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     64(DI), Y6, Y6
+	VPBROADCASTD   136(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     96(DI), Y5, Y5
+	VPBROADCASTD   140(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        80(R9)(DX*2), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     128(DI), Y6, Y6
+	VPBROADCASTD   160(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     160(DI), Y5, Y5
+	VPBROADCASTD   164(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        112(R9)(DX*2), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     192(DI), Y6, Y6
+	VPBROADCASTD   168(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     224(DI), Y5, Y5
+	VPBROADCASTD   172(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        16(R9)(SI*1), Y6
+	VPAND          Y1, Y6, Y5
 	VPMADDUBSW     (DI), Y5, Y5
-	VPBROADCASTD   64(SP), Y10
-	VPMADDWD       Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     32(DI), Y9, Y9
-	VPBROADCASTD   68(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        48(R9)(DX*1), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     64(DI), Y10, Y10
-	VPBROADCASTD   72(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     96(DI), Y9, Y9
-	VPBROADCASTD   76(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        80(R9)(DX*1), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     128(DI), Y10, Y10
-	VPBROADCASTD   96(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     160(DI), Y9, Y9
-	VPBROADCASTD   100(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        112(R9)(DX*1), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     192(DI), Y10, Y10
-	VPBROADCASTD   104(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     224(DI), Y9, Y9
-	VPBROADCASTD   108(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VPHADDD        Y5, Y3, Y3
-	VMOVDQU        16(R9)(DX*2), Y9
-	VPAND          Y1, Y9, Y5
+	VPBROADCASTD   192(SP), Y7
+	VPMADDWD       Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     32(DI), Y6, Y6
+	VPBROADCASTD   196(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        48(R9)(SI*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPBROADCASTD   200(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     96(DI), Y6, Y6
+	VPBROADCASTD   204(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        80(R9)(SI*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPBROADCASTD   224(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPBROADCASTD   228(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        112(R9)(SI*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPBROADCASTD   232(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPBROADCASTD   236(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPHADDD        Y4, Y3, Y3
+	VMOVDQU        16(R10), Y5
+	VPAND          Y1, Y5, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPBROADCASTD   16(SP), Y6
+	VPMADDWD       Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     32(DI), Y5, Y5
+	VPBROADCASTD   20(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        48(R10), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     64(DI), Y6, Y6
+	VPBROADCASTD   24(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     96(DI), Y5, Y5
+	VPBROADCASTD   28(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        80(R10), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     128(DI), Y6, Y6
+	VPBROADCASTD   48(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     160(DI), Y5, Y5
+	VPBROADCASTD   52(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        112(R10), Y5
+	VPAND          Y1, Y5, Y6
+	VPMADDUBSW     192(DI), Y6, Y6
+	VPBROADCASTD   56(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPMADDUBSW     224(DI), Y5, Y5
+	VPBROADCASTD   60(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y4, Y4
+	VMOVDQU        16(R10)(DX*1), Y6
+	VPAND          Y1, Y6, Y5
 	VPMADDUBSW     (DI), Y5, Y5
-	VPBROADCASTD   128(SP), Y10
-	VPMADDWD       Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     32(DI), Y9, Y9
-	VPBROADCASTD   132(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        48(R9)(DX*2), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     64(DI), Y10, Y10
-	VPBROADCASTD   136(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     96(DI), Y9, Y9
-	VPBROADCASTD   140(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        80(R9)(DX*2), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     128(DI), Y10, Y10
-	VPBROADCASTD   160(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     160(DI), Y9, Y9
-	VPBROADCASTD   164(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        112(R9)(DX*2), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     192(DI), Y10, Y10
-	VPBROADCASTD   168(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     224(DI), Y9, Y9
-	VPBROADCASTD   172(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        16(R9)(SI*1), Y10
-	VPAND          Y1, Y10, Y9
-	VPMADDUBSW     (DI), Y9, Y9
-	VPBROADCASTD   192(SP), Y11
-	VPMADDWD       Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     32(DI), Y10, Y10
-	VPBROADCASTD   196(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        48(R9)(SI*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     64(DI), Y11, Y11
-	VPBROADCASTD   200(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     96(DI), Y10, Y10
-	VPBROADCASTD   204(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        80(R9)(SI*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     128(DI), Y11, Y11
-	VPBROADCASTD   224(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     160(DI), Y10, Y10
-	VPBROADCASTD   228(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        112(R9)(SI*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     192(DI), Y11, Y11
-	VPBROADCASTD   232(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     224(DI), Y10, Y10
-	VPBROADCASTD   236(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VPHADDD        Y9, Y5, Y5
-	VPHADDD        Y5, Y3, Y3
-	VMOVDQU        16(R10), Y9
-	VPAND          Y1, Y9, Y5
+	VPBROADCASTD   80(SP), Y7
+	VPMADDWD       Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     32(DI), Y6, Y6
+	VPBROADCASTD   84(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        48(R10)(DX*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPBROADCASTD   88(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     96(DI), Y6, Y6
+	VPBROADCASTD   92(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        80(R10)(DX*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPBROADCASTD   112(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPBROADCASTD   116(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        112(R10)(DX*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPBROADCASTD   120(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPBROADCASTD   124(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VMOVDQU        16(R10)(DX*2), Y6
+	VPAND          Y1, Y6, Y5
 	VPMADDUBSW     (DI), Y5, Y5
-	VPBROADCASTD   16(SP), Y10
-	VPMADDWD       Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     32(DI), Y9, Y9
-	VPBROADCASTD   20(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        48(R10), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     64(DI), Y10, Y10
-	VPBROADCASTD   24(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     96(DI), Y9, Y9
-	VPBROADCASTD   28(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        80(R10), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     128(DI), Y10, Y10
-	VPBROADCASTD   48(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     160(DI), Y9, Y9
-	VPBROADCASTD   52(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        112(R10), Y9
-	VPAND          Y1, Y9, Y10
-	VPMADDUBSW     192(DI), Y10, Y10
-	VPBROADCASTD   56(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPMADDUBSW     224(DI), Y9, Y9
-	VPBROADCASTD   60(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y5, Y5
-	VMOVDQU        16(R10)(DX*1), Y10
-	VPAND          Y1, Y10, Y9
-	VPMADDUBSW     (DI), Y9, Y9
-	VPBROADCASTD   80(SP), Y11
-	VPMADDWD       Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     32(DI), Y10, Y10
-	VPBROADCASTD   84(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        48(R10)(DX*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     64(DI), Y11, Y11
-	VPBROADCASTD   88(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     96(DI), Y10, Y10
-	VPBROADCASTD   92(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        80(R10)(DX*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     128(DI), Y11, Y11
-	VPBROADCASTD   112(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     160(DI), Y10, Y10
-	VPBROADCASTD   116(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        112(R10)(DX*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     192(DI), Y11, Y11
-	VPBROADCASTD   120(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     224(DI), Y10, Y10
-	VPBROADCASTD   124(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VPHADDD        Y9, Y5, Y5
-	VMOVDQU        16(R10)(DX*2), Y10
-	VPAND          Y1, Y10, Y9
-	VPMADDUBSW     (DI), Y9, Y9
-	VPBROADCASTD   144(SP), Y11
-	VPMADDWD       Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     32(DI), Y10, Y10
-	VPBROADCASTD   148(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        48(R10)(DX*2), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     64(DI), Y11, Y11
-	VPBROADCASTD   152(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     96(DI), Y10, Y10
-	VPBROADCASTD   156(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        80(R10)(DX*2), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     128(DI), Y11, Y11
-	VPBROADCASTD   176(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     160(DI), Y10, Y10
-	VPBROADCASTD   180(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        112(R10)(DX*2), Y10
-	VPAND          Y1, Y10, Y11
-	VPMADDUBSW     192(DI), Y11, Y11
-	VPBROADCASTD   184(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPMADDUBSW     224(DI), Y10, Y10
-	VPBROADCASTD   188(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y9, Y9
-	VMOVDQU        16(R10)(SI*1), Y11
-	VPAND          Y1, Y11, Y10
-	VPMADDUBSW     (DI), Y10, Y10
-	VPBROADCASTD   208(SP), Y12
-	VPMADDWD       Y12, Y10, Y10
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPMADDUBSW     32(DI), Y11, Y11
-	VPBROADCASTD   212(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y10, Y10
-	VMOVDQU        48(R10)(SI*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPMADDUBSW     64(DI), Y12, Y12
-	VPBROADCASTD   216(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y10, Y10
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPMADDUBSW     96(DI), Y11, Y11
-	VPBROADCASTD   220(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y10, Y10
-	VMOVDQU        80(R10)(SI*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPMADDUBSW     128(DI), Y12, Y12
-	VPBROADCASTD   240(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y10, Y10
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPMADDUBSW     160(DI), Y11, Y11
-	VPBROADCASTD   244(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y10, Y10
-	VMOVDQU        112(R10)(SI*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPMADDUBSW     192(DI), Y12, Y12
-	VPBROADCASTD   248(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y10, Y10
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPMADDUBSW     224(DI), Y11, Y11
-	VPBROADCASTD   252(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y10, Y10
-	VPHADDD        Y10, Y9, Y9
-	VPHADDD        Y9, Y5, Y5
-	VPERM2I128     $0x20, Y5, Y3, Y9
-	VPERM2I128     $0x31, Y5, Y3, Y3
-	VPADDD         Y3, Y9, Y9
-	VMOVD          (R9), X4
-	VPINSRD        $0x01, (R9)(DX*1), X4, X4
-	VPINSRD        $0x02, (R9)(DX*2), X4, X4
-	VPINSRD        $0x03, (R9)(SI*1), X4, X4
+	VPBROADCASTD   144(SP), Y7
+	VPMADDWD       Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     32(DI), Y6, Y6
+	VPBROADCASTD   148(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        48(R10)(DX*2), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPBROADCASTD   152(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     96(DI), Y6, Y6
+	VPBROADCASTD   156(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        80(R10)(DX*2), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPBROADCASTD   176(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPBROADCASTD   180(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        112(R10)(DX*2), Y6
+	VPAND          Y1, Y6, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPBROADCASTD   184(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPBROADCASTD   188(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y5, Y5
+	VMOVDQU        16(R10)(SI*1), Y7
+	VPAND          Y1, Y7, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPBROADCASTD   208(SP), Y8
+	VPMADDWD       Y8, Y6, Y6
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     32(DI), Y7, Y7
+	VPBROADCASTD   212(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VMOVDQU        48(R10)(SI*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPBROADCASTD   216(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y6, Y6
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     96(DI), Y7, Y7
+	VPBROADCASTD   220(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VMOVDQU        80(R10)(SI*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPBROADCASTD   240(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y6, Y6
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPBROADCASTD   244(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VMOVDQU        112(R10)(SI*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPBROADCASTD   248(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y6, Y6
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPBROADCASTD   252(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y6, Y6
+	VPHADDD        Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPERM2I128     $0x20, Y4, Y3, Y5
+	VPERM2I128     $0x31, Y4, Y3, Y3
+	VPADDD         Y3, Y5, Y5
+	VMOVD          (R9), X3
+	VPINSRD        $0x01, (R9)(DX*1), X3, X3
+	VPINSRD        $0x02, (R9)(DX*2), X3, X3
+	VPINSRD        $0x03, (R9)(SI*1), X3, X3
+	VPSHUFB        c11<>+0(SB), X3, X3
+	VMOVD          (R10), X4
+	VPINSRD        $0x01, (R10)(DX*1), X4, X4
+	VPINSRD        $0x02, (R10)(DX*2), X4, X4
+	VPINSRD        $0x03, (R10)(SI*1), X4, X4
 	VPSHUFB        c11<>+0(SB), X4, X4
-	VMOVD          (R10), X5
-	VPINSRD        $0x01, (R10)(DX*1), X5, X5
-	VPINSRD        $0x02, (R10)(DX*2), X5, X5
-	VPINSRD        $0x03, (R10)(SI*1), X5, X5
-	VPSHUFB        c11<>+0(SB), X5, X5
-	VPUNPCKLQDQ    X5, X4, X3
-	VPUNPCKHQDQ    X5, X4, X4
+	VPUNPCKLQDQ    X4, X3, X6
+	VPUNPCKHQDQ    X4, X3, X3
+	VCVTPH2PS      X6, Y4
 	VCVTPH2PS      X3, Y3
-	VCVTPH2PS      X4, Y5
-	VBROADCASTSS   304(DI), Y10
-	VCVTDQ2PS      Y9, Y9
-	VMULPS         Y10, Y3, Y3
-	VMULPS         Y3, Y9, Y9
+	VBROADCASTSS   304(DI), Y6
+	VCVTDQ2PS      Y5, Y5
+	VMULPS         Y6, Y4, Y4
+	VMULPS         Y4, Y5, Y5
 	VCVTDQ2PS      Y2, Y2
-	VMULPS         Y10, Y5, Y5
-	VMULPS         Y5, Y2, Y2
-	VSUBPS         Y2, Y9, Y9
-	VADDPS         Y9, Y0, Y0
+	VMULPS         Y6, Y3, Y3
+	VMULPS         Y3, Y2, Y2
+	VSUBPS         Y2, Y5, Y5
+	VADDPS         Y5, Y0, Y0
 	ADDQ           $+144, R9
 	ADDQ           $+144, R10
 	ADDQ           $+320, DI
@@ -2046,7 +2046,7 @@ block8:
 	ADDQ           $+1408, R11
 	VBROADCASTI128 288(DI), Y2
 	VPXOR          Y3, Y3, Y3
-	VMOVDQU        (R9), X4
+	VBROADCASTI128 (R9), Y4
 	VINSERTI128    $0x01, (R10), Y4, Y4
 	VPSHUFB        c18<>+0(SB), Y4, Y5
 	VPSHUFB        c19<>+0(SB), Y4, Y4
@@ -2061,654 +2061,654 @@ block8:
 	VMOVDQU        Y5, 32(SP)
 	VPUNPCKHBW     Y3, Y4, Y4
 	VPMADDWD       Y2, Y4, Y4
-	VMOVDQU        (R9)(DX*1), X6
-	VINSERTI128    $0x01, (R10)(DX*1), Y6, Y6
-	VPSHUFB        c18<>+0(SB), Y6, Y5
+	VBROADCASTI128 (R9)(DX*1), Y5
+	VINSERTI128    $0x01, (R10)(DX*1), Y5, Y5
+	VPSHUFB        c18<>+0(SB), Y5, Y6
+	VPSHUFB        c19<>+0(SB), Y5, Y5
+	VPSRLVD        c20<>+0(SB), Y5, Y5
+	VPAND          c21<>+0(SB), Y5, Y5
+	VPSRLD         $0x02, Y6, Y6
+	VPAND          c22<>+0(SB), Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VPSHUFB        c23<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 64(SP)
+	VPSHUFB        c24<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 96(SP)
+	VPUNPCKHBW     Y3, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VBROADCASTI128 (R9)(DX*2), Y5
+	VINSERTI128    $0x01, (R10)(DX*2), Y5, Y5
+	VPSHUFB        c18<>+0(SB), Y5, Y6
+	VPSHUFB        c19<>+0(SB), Y5, Y5
+	VPSRLVD        c20<>+0(SB), Y5, Y5
+	VPAND          c21<>+0(SB), Y5, Y5
+	VPSRLD         $0x02, Y6, Y6
+	VPAND          c22<>+0(SB), Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VPSHUFB        c23<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 128(SP)
+	VPSHUFB        c24<>+0(SB), Y5, Y6
+	VMOVDQU        Y6, 160(SP)
+	VPUNPCKHBW     Y3, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 (R9)(SI*1), Y6
+	VINSERTI128    $0x01, (R10)(SI*1), Y6, Y6
+	VPSHUFB        c18<>+0(SB), Y6, Y7
 	VPSHUFB        c19<>+0(SB), Y6, Y6
 	VPSRLVD        c20<>+0(SB), Y6, Y6
 	VPAND          c21<>+0(SB), Y6, Y6
-	VPSRLD         $0x02, Y5, Y5
-	VPAND          c22<>+0(SB), Y5, Y5
-	VPOR           Y5, Y6, Y6
-	VPSHUFB        c23<>+0(SB), Y6, Y5
-	VMOVDQU        Y5, 64(SP)
-	VPSHUFB        c24<>+0(SB), Y6, Y5
-	VMOVDQU        Y5, 96(SP)
+	VPSRLD         $0x02, Y7, Y7
+	VPAND          c22<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPSHUFB        c23<>+0(SB), Y6, Y7
+	VMOVDQU        Y7, 192(SP)
+	VPSHUFB        c24<>+0(SB), Y6, Y7
+	VMOVDQU        Y7, 224(SP)
 	VPUNPCKHBW     Y3, Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
-	VPHADDD        Y6, Y4, Y5
-	VMOVDQU        (R9)(DX*2), X7
-	VINSERTI128    $0x01, (R10)(DX*2), Y7, Y7
-	VPSHUFB        c18<>+0(SB), Y7, Y9
-	VPSHUFB        c19<>+0(SB), Y7, Y7
-	VPSRLVD        c20<>+0(SB), Y7, Y7
-	VPAND          c21<>+0(SB), Y7, Y7
-	VPSRLD         $0x02, Y9, Y9
-	VPAND          c22<>+0(SB), Y9, Y9
-	VPOR           Y9, Y7, Y7
-	VPSHUFB        c23<>+0(SB), Y7, Y9
-	VMOVDQU        Y9, 128(SP)
-	VPSHUFB        c24<>+0(SB), Y7, Y9
-	VMOVDQU        Y9, 160(SP)
-	VPUNPCKHBW     Y3, Y7, Y7
-	VPMADDWD       Y2, Y7, Y7
-	VMOVDQU        (R9)(SI*1), X8
-	VINSERTI128    $0x01, (R10)(SI*1), Y8, Y8
-	VPSHUFB        c18<>+0(SB), Y8, Y9
-	VPSHUFB        c19<>+0(SB), Y8, Y8
-	VPSRLVD        c20<>+0(SB), Y8, Y8
-	VPAND          c21<>+0(SB), Y8, Y8
-	VPSRLD         $0x02, Y9, Y9
-	VPAND          c22<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPSHUFB        c23<>+0(SB), Y8, Y9
-	VMOVDQU        Y9, 192(SP)
-	VPSHUFB        c24<>+0(SB), Y8, Y9
-	VMOVDQU        Y9, 224(SP)
-	VPUNPCKHBW     Y3, Y8, Y8
-	VPMADDWD       Y2, Y8, Y8
-	VPHADDD        Y8, Y7, Y2
-	VPHADDD        Y2, Y5, Y2
-	VMOVDQU        16(R9), Y5
-	VMOVDQU        48(R9), Y9
-	VPAND          Y1, Y9, Y3
-	VPSLLW         $0x04, Y5, Y10
-	VPAND          c25<>+0(SB), Y10, Y10
-	VPOR           Y10, Y3, Y3
+	VPHADDD        Y6, Y5, Y2
+	VPHADDD        Y2, Y4, Y2
+	VMOVDQU        16(R9), Y4
+	VMOVDQU        48(R9), Y5
+	VPAND          Y1, Y5, Y3
+	VPSLLW         $0x04, Y4, Y6
+	VPAND          c25<>+0(SB), Y6, Y6
+	VPOR           Y6, Y3, Y3
 	VPMADDUBSW     (DI), Y3, Y3
-	VPBROADCASTD   (SP), Y10
-	VPMADDWD       Y10, Y3, Y3
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPSLLW         $0x03, Y5, Y10
-	VPAND          c25<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     32(DI), Y9, Y9
-	VPBROADCASTD   4(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y3, Y3
-	VMOVDQU        80(R9), Y9
-	VPAND          Y1, Y9, Y10
-	VPSLLW         $0x02, Y5, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     64(DI), Y10, Y10
-	VPBROADCASTD   8(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y3, Y3
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPSLLW         $0x01, Y5, Y10
-	VPAND          c25<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     96(DI), Y9, Y9
-	VPBROADCASTD   12(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y3, Y3
-	VMOVDQU        112(R9), Y9
-	VPAND          Y1, Y9, Y10
-	VPAND          c25<>+0(SB), Y5, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     128(DI), Y10, Y10
-	VPBROADCASTD   32(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y3, Y3
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
-	VPSRLW         $0x01, Y5, Y10
-	VPAND          c25<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     160(DI), Y9, Y9
-	VPBROADCASTD   36(SP), Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y3, Y3
-	VMOVDQU        144(R9), Y9
-	VPAND          Y1, Y9, Y10
-	VPSRLW         $0x02, Y5, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     192(DI), Y10, Y10
-	VPBROADCASTD   40(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y3, Y3
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y1, Y9, Y9
+	VPBROADCASTD   (SP), Y6
+	VPMADDWD       Y6, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSLLW         $0x03, Y4, Y6
+	VPAND          c25<>+0(SB), Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VPMADDUBSW     32(DI), Y5, Y5
+	VPBROADCASTD   4(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        80(R9), Y5
+	VPAND          Y1, Y5, Y6
+	VPSLLW         $0x02, Y4, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     64(DI), Y6, Y6
+	VPBROADCASTD   8(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSLLW         $0x01, Y4, Y6
+	VPAND          c25<>+0(SB), Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VPMADDUBSW     96(DI), Y5, Y5
+	VPBROADCASTD   12(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        112(R9), Y5
+	VPAND          Y1, Y5, Y6
+	VPAND          c25<>+0(SB), Y4, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     128(DI), Y6, Y6
+	VPBROADCASTD   32(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x01, Y4, Y6
+	VPAND          c25<>+0(SB), Y6, Y6
+	VPOR           Y6, Y5, Y5
+	VPMADDUBSW     160(DI), Y5, Y5
+	VPBROADCASTD   36(SP), Y6
+	VPMADDWD       Y6, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        144(R9), Y5
+	VPAND          Y1, Y5, Y6
+	VPSRLW         $0x02, Y4, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     192(DI), Y6, Y6
+	VPBROADCASTD   40(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y3, Y3
+	VPSRLW         $0x04, Y5, Y5
+	VPAND          Y1, Y5, Y5
+	VPSRLW         $0x03, Y4, Y4
+	VPAND          c25<>+0(SB), Y4, Y4
+	VPOR           Y4, Y5, Y5
+	VPMADDUBSW     224(DI), Y5, Y5
+	VPBROADCASTD   44(SP), Y4
+	VPMADDWD       Y4, Y5, Y5
+	VPADDD         Y5, Y3, Y3
+	VMOVDQU        16(R9)(DX*1), Y5
+	VMOVDQU        48(R9)(DX*1), Y6
+	VPAND          Y1, Y6, Y4
+	VPSLLW         $0x04, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPBROADCASTD   64(SP), Y7
+	VPMADDWD       Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSLLW         $0x03, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     32(DI), Y6, Y6
+	VPBROADCASTD   68(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        80(R9)(DX*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPSLLW         $0x02, Y5, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPBROADCASTD   72(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSLLW         $0x01, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     96(DI), Y6, Y6
+	VPBROADCASTD   76(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        112(R9)(DX*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPAND          c25<>+0(SB), Y5, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPBROADCASTD   96(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x01, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPBROADCASTD   100(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        144(R9)(DX*1), Y6
+	VPAND          Y1, Y6, Y7
+	VPSRLW         $0x02, Y5, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPBROADCASTD   104(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
 	VPSRLW         $0x03, Y5, Y5
 	VPAND          c25<>+0(SB), Y5, Y5
-	VPOR           Y5, Y9, Y9
-	VPMADDUBSW     224(DI), Y9, Y9
-	VPBROADCASTD   44(SP), Y5
-	VPMADDWD       Y5, Y9, Y9
-	VPADDD         Y9, Y3, Y3
-	VMOVDQU        16(R9)(DX*1), Y9
-	VMOVDQU        48(R9)(DX*1), Y10
-	VPAND          Y1, Y10, Y5
-	VPSLLW         $0x04, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPBROADCASTD   108(SP), Y5
+	VPMADDWD       Y5, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VPHADDD        Y4, Y3, Y3
+	VMOVDQU        16(R9)(DX*2), Y5
+	VMOVDQU        48(R9)(DX*2), Y6
+	VPAND          Y1, Y6, Y4
+	VPSLLW         $0x04, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPBROADCASTD   128(SP), Y7
+	VPMADDWD       Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSLLW         $0x03, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     32(DI), Y6, Y6
+	VPBROADCASTD   132(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        80(R9)(DX*2), Y6
+	VPAND          Y1, Y6, Y7
+	VPSLLW         $0x02, Y5, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPBROADCASTD   136(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSLLW         $0x01, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     96(DI), Y6, Y6
+	VPBROADCASTD   140(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        112(R9)(DX*2), Y6
+	VPAND          Y1, Y6, Y7
+	VPAND          c25<>+0(SB), Y5, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPBROADCASTD   160(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x01, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPBROADCASTD   164(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        144(R9)(DX*2), Y6
+	VPAND          Y1, Y6, Y7
+	VPSRLW         $0x02, Y5, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPBROADCASTD   168(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x03, Y5, Y5
+	VPAND          c25<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPBROADCASTD   172(SP), Y5
+	VPMADDWD       Y5, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        16(R9)(SI*1), Y6
+	VMOVDQU        48(R9)(SI*1), Y7
+	VPAND          Y1, Y7, Y5
+	VPSLLW         $0x04, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
 	VPMADDUBSW     (DI), Y5, Y5
-	VPBROADCASTD   64(SP), Y11
-	VPMADDWD       Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSLLW         $0x03, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     32(DI), Y10, Y10
-	VPBROADCASTD   68(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        80(R9)(DX*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPSLLW         $0x02, Y9, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     64(DI), Y11, Y11
-	VPBROADCASTD   72(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSLLW         $0x01, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     96(DI), Y10, Y10
-	VPBROADCASTD   76(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        112(R9)(DX*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPAND          c25<>+0(SB), Y9, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     128(DI), Y11, Y11
-	VPBROADCASTD   96(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSRLW         $0x01, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     160(DI), Y10, Y10
-	VPBROADCASTD   100(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        144(R9)(DX*1), Y10
-	VPAND          Y1, Y10, Y11
-	VPSRLW         $0x02, Y9, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     192(DI), Y11, Y11
-	VPBROADCASTD   104(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSRLW         $0x03, Y9, Y9
+	VPBROADCASTD   192(SP), Y8
+	VPMADDWD       Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSLLW         $0x03, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     32(DI), Y7, Y7
+	VPBROADCASTD   196(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        80(R9)(SI*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPSLLW         $0x02, Y6, Y9
 	VPAND          c25<>+0(SB), Y9, Y9
-	VPOR           Y9, Y10, Y10
-	VPMADDUBSW     224(DI), Y10, Y10
-	VPBROADCASTD   108(SP), Y9
-	VPMADDWD       Y9, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VPHADDD        Y5, Y3, Y3
-	VMOVDQU        16(R9)(DX*2), Y9
-	VMOVDQU        48(R9)(DX*2), Y10
-	VPAND          Y1, Y10, Y5
-	VPSLLW         $0x04, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y5, Y5
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPBROADCASTD   200(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSLLW         $0x01, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     96(DI), Y7, Y7
+	VPBROADCASTD   204(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        112(R9)(SI*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPAND          c25<>+0(SB), Y6, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPBROADCASTD   224(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x01, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPBROADCASTD   228(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        144(R9)(SI*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPSRLW         $0x02, Y6, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPBROADCASTD   232(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x03, Y6, Y6
+	VPAND          c25<>+0(SB), Y6, Y6
+	VPOR           Y6, Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPBROADCASTD   236(SP), Y6
+	VPMADDWD       Y6, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPHADDD        Y4, Y3, Y3
+	VMOVDQU        16(R10), Y5
+	VMOVDQU        48(R10), Y6
+	VPAND          Y1, Y6, Y4
+	VPSLLW         $0x04, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPBROADCASTD   16(SP), Y7
+	VPMADDWD       Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSLLW         $0x03, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     32(DI), Y6, Y6
+	VPBROADCASTD   20(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        80(R10), Y6
+	VPAND          Y1, Y6, Y7
+	VPSLLW         $0x02, Y5, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPBROADCASTD   24(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSLLW         $0x01, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     96(DI), Y6, Y6
+	VPBROADCASTD   28(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        112(R10), Y6
+	VPAND          Y1, Y6, Y7
+	VPAND          c25<>+0(SB), Y5, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPBROADCASTD   48(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x01, Y5, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPBROADCASTD   52(SP), Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        144(R10), Y6
+	VPAND          Y1, Y6, Y7
+	VPSRLW         $0x02, Y5, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPBROADCASTD   56(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPSRLW         $0x04, Y6, Y6
+	VPAND          Y1, Y6, Y6
+	VPSRLW         $0x03, Y5, Y5
+	VPAND          c25<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPBROADCASTD   60(SP), Y5
+	VPMADDWD       Y5, Y6, Y6
+	VPADDD         Y6, Y4, Y4
+	VMOVDQU        16(R10)(DX*1), Y6
+	VMOVDQU        48(R10)(DX*1), Y7
+	VPAND          Y1, Y7, Y5
+	VPSLLW         $0x04, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
 	VPMADDUBSW     (DI), Y5, Y5
-	VPBROADCASTD   128(SP), Y11
-	VPMADDWD       Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSLLW         $0x03, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     32(DI), Y10, Y10
-	VPBROADCASTD   132(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        80(R9)(DX*2), Y10
-	VPAND          Y1, Y10, Y11
-	VPSLLW         $0x02, Y9, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     64(DI), Y11, Y11
-	VPBROADCASTD   136(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSLLW         $0x01, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     96(DI), Y10, Y10
-	VPBROADCASTD   140(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        112(R9)(DX*2), Y10
-	VPAND          Y1, Y10, Y11
-	VPAND          c25<>+0(SB), Y9, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     128(DI), Y11, Y11
-	VPBROADCASTD   160(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSRLW         $0x01, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     160(DI), Y10, Y10
-	VPBROADCASTD   164(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        144(R9)(DX*2), Y10
-	VPAND          Y1, Y10, Y11
-	VPSRLW         $0x02, Y9, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     192(DI), Y11, Y11
-	VPBROADCASTD   168(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSRLW         $0x03, Y9, Y9
+	VPBROADCASTD   80(SP), Y8
+	VPMADDWD       Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSLLW         $0x03, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     32(DI), Y7, Y7
+	VPBROADCASTD   84(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        80(R10)(DX*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPSLLW         $0x02, Y6, Y9
 	VPAND          c25<>+0(SB), Y9, Y9
-	VPOR           Y9, Y10, Y10
-	VPMADDUBSW     224(DI), Y10, Y10
-	VPBROADCASTD   172(SP), Y9
-	VPMADDWD       Y9, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        16(R9)(SI*1), Y10
-	VMOVDQU        48(R9)(SI*1), Y11
-	VPAND          Y1, Y11, Y9
-	VPSLLW         $0x04, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y9, Y9
-	VPMADDUBSW     (DI), Y9, Y9
-	VPBROADCASTD   192(SP), Y12
-	VPMADDWD       Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSLLW         $0x03, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     32(DI), Y11, Y11
-	VPBROADCASTD   196(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        80(R9)(SI*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPSLLW         $0x02, Y10, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     64(DI), Y12, Y12
-	VPBROADCASTD   200(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSLLW         $0x01, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     96(DI), Y11, Y11
-	VPBROADCASTD   204(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        112(R9)(SI*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPAND          c25<>+0(SB), Y10, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     128(DI), Y12, Y12
-	VPBROADCASTD   224(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSRLW         $0x01, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     160(DI), Y11, Y11
-	VPBROADCASTD   228(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        144(R9)(SI*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPSRLW         $0x02, Y10, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     192(DI), Y12, Y12
-	VPBROADCASTD   232(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSRLW         $0x03, Y10, Y10
-	VPAND          c25<>+0(SB), Y10, Y10
-	VPOR           Y10, Y11, Y11
-	VPMADDUBSW     224(DI), Y11, Y11
-	VPBROADCASTD   236(SP), Y10
-	VPMADDWD       Y10, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPHADDD        Y9, Y5, Y5
-	VPHADDD        Y5, Y3, Y3
-	VMOVDQU        16(R10), Y9
-	VMOVDQU        48(R10), Y10
-	VPAND          Y1, Y10, Y5
-	VPSLLW         $0x04, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y5, Y5
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPBROADCASTD   88(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSLLW         $0x01, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     96(DI), Y7, Y7
+	VPBROADCASTD   92(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        112(R10)(DX*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPAND          c25<>+0(SB), Y6, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPBROADCASTD   112(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x01, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPBROADCASTD   116(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        144(R10)(DX*1), Y7
+	VPAND          Y1, Y7, Y8
+	VPSRLW         $0x02, Y6, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPBROADCASTD   120(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x03, Y6, Y6
+	VPAND          c25<>+0(SB), Y6, Y6
+	VPOR           Y6, Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPBROADCASTD   124(SP), Y6
+	VPMADDWD       Y6, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VMOVDQU        16(R10)(DX*2), Y6
+	VMOVDQU        48(R10)(DX*2), Y7
+	VPAND          Y1, Y7, Y5
+	VPSLLW         $0x04, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y5, Y5
 	VPMADDUBSW     (DI), Y5, Y5
-	VPBROADCASTD   16(SP), Y11
-	VPMADDWD       Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSLLW         $0x03, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     32(DI), Y10, Y10
-	VPBROADCASTD   20(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        80(R10), Y10
-	VPAND          Y1, Y10, Y11
-	VPSLLW         $0x02, Y9, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     64(DI), Y11, Y11
-	VPBROADCASTD   24(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSLLW         $0x01, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     96(DI), Y10, Y10
-	VPBROADCASTD   28(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        112(R10), Y10
-	VPAND          Y1, Y10, Y11
-	VPAND          c25<>+0(SB), Y9, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     128(DI), Y11, Y11
-	VPBROADCASTD   48(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSRLW         $0x01, Y9, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     160(DI), Y10, Y10
-	VPBROADCASTD   52(SP), Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        144(R10), Y10
-	VPAND          Y1, Y10, Y11
-	VPSRLW         $0x02, Y9, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     192(DI), Y11, Y11
-	VPBROADCASTD   56(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y5, Y5
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y1, Y10, Y10
-	VPSRLW         $0x03, Y9, Y9
+	VPBROADCASTD   144(SP), Y8
+	VPMADDWD       Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSLLW         $0x03, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     32(DI), Y7, Y7
+	VPBROADCASTD   148(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        80(R10)(DX*2), Y7
+	VPAND          Y1, Y7, Y8
+	VPSLLW         $0x02, Y6, Y9
 	VPAND          c25<>+0(SB), Y9, Y9
-	VPOR           Y9, Y10, Y10
-	VPMADDUBSW     224(DI), Y10, Y10
-	VPBROADCASTD   60(SP), Y9
-	VPMADDWD       Y9, Y10, Y10
-	VPADDD         Y10, Y5, Y5
-	VMOVDQU        16(R10)(DX*1), Y10
-	VMOVDQU        48(R10)(DX*1), Y11
-	VPAND          Y1, Y11, Y9
-	VPSLLW         $0x04, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y9, Y9
-	VPMADDUBSW     (DI), Y9, Y9
-	VPBROADCASTD   80(SP), Y12
-	VPMADDWD       Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSLLW         $0x03, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     32(DI), Y11, Y11
-	VPBROADCASTD   84(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        80(R10)(DX*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPSLLW         $0x02, Y10, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     64(DI), Y12, Y12
-	VPBROADCASTD   88(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSLLW         $0x01, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     96(DI), Y11, Y11
-	VPBROADCASTD   92(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        112(R10)(DX*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPAND          c25<>+0(SB), Y10, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     128(DI), Y12, Y12
-	VPBROADCASTD   112(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSRLW         $0x01, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     160(DI), Y11, Y11
-	VPBROADCASTD   116(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        144(R10)(DX*1), Y11
-	VPAND          Y1, Y11, Y12
-	VPSRLW         $0x02, Y10, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     192(DI), Y12, Y12
-	VPBROADCASTD   120(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSRLW         $0x03, Y10, Y10
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPBROADCASTD   152(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSLLW         $0x01, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     96(DI), Y7, Y7
+	VPBROADCASTD   156(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        112(R10)(DX*2), Y7
+	VPAND          Y1, Y7, Y8
+	VPAND          c25<>+0(SB), Y6, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPBROADCASTD   176(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x01, Y6, Y8
+	VPAND          c25<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPBROADCASTD   180(SP), Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        144(R10)(DX*2), Y7
+	VPAND          Y1, Y7, Y8
+	VPSRLW         $0x02, Y6, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPBROADCASTD   184(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPSRLW         $0x04, Y7, Y7
+	VPAND          Y1, Y7, Y7
+	VPSRLW         $0x03, Y6, Y6
+	VPAND          c25<>+0(SB), Y6, Y6
+	VPOR           Y6, Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPBROADCASTD   188(SP), Y6
+	VPMADDWD       Y6, Y7, Y7
+	VPADDD         Y7, Y5, Y5
+	VMOVDQU        16(R10)(SI*1), Y7
+	VMOVDQU        48(R10)(SI*1), Y8
+	VPAND          Y1, Y8, Y6
+	VPSLLW         $0x04, Y7, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPBROADCASTD   208(SP), Y9
+	VPMADDWD       Y9, Y6, Y6
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSLLW         $0x03, Y7, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     32(DI), Y8, Y8
+	VPBROADCASTD   212(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y6, Y6
+	VMOVDQU        80(R10)(SI*1), Y8
+	VPAND          Y1, Y8, Y9
+	VPSLLW         $0x02, Y7, Y10
 	VPAND          c25<>+0(SB), Y10, Y10
-	VPOR           Y10, Y11, Y11
-	VPMADDUBSW     224(DI), Y11, Y11
-	VPBROADCASTD   124(SP), Y10
-	VPMADDWD       Y10, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VPHADDD        Y9, Y5, Y5
-	VMOVDQU        16(R10)(DX*2), Y10
-	VMOVDQU        48(R10)(DX*2), Y11
-	VPAND          Y1, Y11, Y9
-	VPSLLW         $0x04, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y9, Y9
-	VPMADDUBSW     (DI), Y9, Y9
-	VPBROADCASTD   144(SP), Y12
-	VPMADDWD       Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSLLW         $0x03, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     32(DI), Y11, Y11
-	VPBROADCASTD   148(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        80(R10)(DX*2), Y11
-	VPAND          Y1, Y11, Y12
-	VPSLLW         $0x02, Y10, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     64(DI), Y12, Y12
-	VPBROADCASTD   152(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSLLW         $0x01, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     96(DI), Y11, Y11
-	VPBROADCASTD   156(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        112(R10)(DX*2), Y11
-	VPAND          Y1, Y11, Y12
-	VPAND          c25<>+0(SB), Y10, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     128(DI), Y12, Y12
-	VPBROADCASTD   176(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSRLW         $0x01, Y10, Y12
-	VPAND          c25<>+0(SB), Y12, Y12
-	VPOR           Y12, Y11, Y11
-	VPMADDUBSW     160(DI), Y11, Y11
-	VPBROADCASTD   180(SP), Y12
-	VPMADDWD       Y12, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        144(R10)(DX*2), Y11
-	VPAND          Y1, Y11, Y12
-	VPSRLW         $0x02, Y10, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     192(DI), Y12, Y12
-	VPBROADCASTD   184(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y9, Y9
-	VPSRLW         $0x04, Y11, Y11
-	VPAND          Y1, Y11, Y11
-	VPSRLW         $0x03, Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     64(DI), Y9, Y9
+	VPBROADCASTD   216(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSLLW         $0x01, Y7, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     96(DI), Y8, Y8
+	VPBROADCASTD   220(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y6, Y6
+	VMOVDQU        112(R10)(SI*1), Y8
+	VPAND          Y1, Y8, Y9
+	VPAND          c25<>+0(SB), Y7, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     128(DI), Y9, Y9
+	VPBROADCASTD   240(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSRLW         $0x01, Y7, Y9
+	VPAND          c25<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     160(DI), Y8, Y8
+	VPBROADCASTD   244(SP), Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y6, Y6
+	VMOVDQU        144(R10)(SI*1), Y8
+	VPAND          Y1, Y8, Y9
+	VPSRLW         $0x02, Y7, Y10
 	VPAND          c25<>+0(SB), Y10, Y10
-	VPOR           Y10, Y11, Y11
-	VPMADDUBSW     224(DI), Y11, Y11
-	VPBROADCASTD   188(SP), Y10
-	VPMADDWD       Y10, Y11, Y11
-	VPADDD         Y11, Y9, Y9
-	VMOVDQU        16(R10)(SI*1), Y11
-	VMOVDQU        48(R10)(SI*1), Y12
-	VPAND          Y1, Y12, Y10
-	VPSLLW         $0x04, Y11, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y10, Y10
-	VPMADDUBSW     (DI), Y10, Y10
-	VPBROADCASTD   208(SP), Y13
-	VPMADDWD       Y13, Y10, Y10
-	VPSRLW         $0x04, Y12, Y12
-	VPAND          Y1, Y12, Y12
-	VPSLLW         $0x03, Y11, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     32(DI), Y12, Y12
-	VPBROADCASTD   212(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y10, Y10
-	VMOVDQU        80(R10)(SI*1), Y12
-	VPAND          Y1, Y12, Y13
-	VPSLLW         $0x02, Y11, Y14
-	VPAND          c25<>+0(SB), Y14, Y14
-	VPOR           Y14, Y13, Y13
-	VPMADDUBSW     64(DI), Y13, Y13
-	VPBROADCASTD   216(SP), Y14
-	VPMADDWD       Y14, Y13, Y13
-	VPADDD         Y13, Y10, Y10
-	VPSRLW         $0x04, Y12, Y12
-	VPAND          Y1, Y12, Y12
-	VPSLLW         $0x01, Y11, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     96(DI), Y12, Y12
-	VPBROADCASTD   220(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y10, Y10
-	VMOVDQU        112(R10)(SI*1), Y12
-	VPAND          Y1, Y12, Y13
-	VPAND          c25<>+0(SB), Y11, Y14
-	VPOR           Y14, Y13, Y13
-	VPMADDUBSW     128(DI), Y13, Y13
-	VPBROADCASTD   240(SP), Y14
-	VPMADDWD       Y14, Y13, Y13
-	VPADDD         Y13, Y10, Y10
-	VPSRLW         $0x04, Y12, Y12
-	VPAND          Y1, Y12, Y12
-	VPSRLW         $0x01, Y11, Y13
-	VPAND          c25<>+0(SB), Y13, Y13
-	VPOR           Y13, Y12, Y12
-	VPMADDUBSW     160(DI), Y12, Y12
-	VPBROADCASTD   244(SP), Y13
-	VPMADDWD       Y13, Y12, Y12
-	VPADDD         Y12, Y10, Y10
-	VMOVDQU        144(R10)(SI*1), Y12
-	VPAND          Y1, Y12, Y13
-	VPSRLW         $0x02, Y11, Y14
-	VPAND          c25<>+0(SB), Y14, Y14
-	VPOR           Y14, Y13, Y13
-	VPMADDUBSW     192(DI), Y13, Y13
-	VPBROADCASTD   248(SP), Y14
-	VPMADDWD       Y14, Y13, Y13
-	VPADDD         Y13, Y10, Y10
-	VPSRLW         $0x04, Y12, Y12
-	VPAND          Y1, Y12, Y12
-	VPSRLW         $0x03, Y11, Y11
-	VPAND          c25<>+0(SB), Y11, Y11
-	VPOR           Y11, Y12, Y12
-	VPMADDUBSW     224(DI), Y12, Y12
-	VPBROADCASTD   252(SP), Y11
-	VPMADDWD       Y11, Y12, Y12
-	VPADDD         Y12, Y10, Y10
-	VPHADDD        Y10, Y9, Y9
-	VPHADDD        Y9, Y5, Y5
-	VPERM2I128     $0x20, Y5, Y3, Y9
-	VPERM2I128     $0x31, Y5, Y3, Y3
-	VPADDD         Y3, Y9, Y9
-	VMOVD          (R9), X4
-	VPINSRD        $0x01, (R9)(DX*1), X4, X4
-	VPINSRD        $0x02, (R9)(DX*2), X4, X4
-	VPINSRD        $0x03, (R9)(SI*1), X4, X4
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     192(DI), Y9, Y9
+	VPBROADCASTD   248(SP), Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPSRLW         $0x04, Y8, Y8
+	VPAND          Y1, Y8, Y8
+	VPSRLW         $0x03, Y7, Y7
+	VPAND          c25<>+0(SB), Y7, Y7
+	VPOR           Y7, Y8, Y8
+	VPMADDUBSW     224(DI), Y8, Y8
+	VPBROADCASTD   252(SP), Y7
+	VPMADDWD       Y7, Y8, Y8
+	VPADDD         Y8, Y6, Y6
+	VPHADDD        Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPERM2I128     $0x20, Y4, Y3, Y5
+	VPERM2I128     $0x31, Y4, Y3, Y3
+	VPADDD         Y3, Y5, Y5
+	VMOVD          (R9), X3
+	VPINSRD        $0x01, (R9)(DX*1), X3, X3
+	VPINSRD        $0x02, (R9)(DX*2), X3, X3
+	VPINSRD        $0x03, (R9)(SI*1), X3, X3
+	VPSHUFB        c11<>+0(SB), X3, X3
+	VMOVD          (R10), X4
+	VPINSRD        $0x01, (R10)(DX*1), X4, X4
+	VPINSRD        $0x02, (R10)(DX*2), X4, X4
+	VPINSRD        $0x03, (R10)(SI*1), X4, X4
 	VPSHUFB        c11<>+0(SB), X4, X4
-	VMOVD          (R10), X5
-	VPINSRD        $0x01, (R10)(DX*1), X5, X5
-	VPINSRD        $0x02, (R10)(DX*2), X5, X5
-	VPINSRD        $0x03, (R10)(SI*1), X5, X5
-	VPSHUFB        c11<>+0(SB), X5, X5
-	VPUNPCKLQDQ    X5, X4, X3
-	VPUNPCKHQDQ    X5, X4, X4
+	VPUNPCKLQDQ    X4, X3, X6
+	VPUNPCKHQDQ    X4, X3, X3
+	VCVTPH2PS      X6, Y4
 	VCVTPH2PS      X3, Y3
-	VCVTPH2PS      X4, Y5
-	VBROADCASTSS   304(DI), Y10
-	VCVTDQ2PS      Y9, Y9
-	VMULPS         Y10, Y3, Y3
-	VMULPS         Y3, Y9, Y9
+	VBROADCASTSS   304(DI), Y6
+	VCVTDQ2PS      Y5, Y5
+	VMULPS         Y6, Y4, Y4
+	VMULPS         Y4, Y5, Y5
 	VCVTDQ2PS      Y2, Y2
-	VMULPS         Y10, Y5, Y5
-	VMULPS         Y5, Y2, Y2
-	VSUBPS         Y2, Y9, Y9
-	VADDPS         Y9, Y0, Y0
+	VMULPS         Y6, Y3, Y3
+	VMULPS         Y3, Y2, Y2
+	VSUBPS         Y2, Y5, Y5
+	VADDPS         Y5, Y0, Y0
 	ADDQ           $+176, R9
 	ADDQ           $+176, R10
 	ADDQ           $+320, DI

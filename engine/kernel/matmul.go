@@ -270,6 +270,9 @@ type scratch struct {
 	f       []float32 // GateUp's up product
 	x       vec
 	tail    [gemvRows]float32
+	tiles   []byte                // gemm's repacked weights
+	ptrs    [gemmTokens + 8]*byte // gemm's vectors
+	out     [8 * tileRows]float32 // gemm's results at the edges
 	weights [exactChunk]float32
 	part    [exactTokens][lanes]float32
 }
@@ -279,6 +282,13 @@ func (s *scratch) floats(n int) []float32 {
 		s.f = aligned[float32](n)
 	}
 	return s.f[:n]
+}
+
+func (s *scratch) bytes(n int) []byte {
+	if len(s.tiles) < n {
+		s.tiles = aligned[byte](n)
+	}
+	return s.tiles[:n]
 }
 
 // idle holds scratch that nobody uses. It grows to one for each worker and is

@@ -44,3 +44,38 @@ var floatKernels = [...][64]floatKernel{
 	isaAVX2:   {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
 	isaAVX512: {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
 }
+
+// gemmKernels are indexed by instruction set and quant.Type. The AVX2 kernels
+// keep sums of products in int16, so codes must stay small: 16 is added where a
+// type's codes are signed and small, nothing where the kernel takes signs.
+var gemmKernels = [...][64]gemmKernel{
+	isaAVX2: {
+		quant.Q8_0:   {packQ8_0AVX2, 0, gemmSignedAVX2, 8, 4, 9},
+		quant.IQ4_NL: {packIQ4NLAVX2, 0, gemmSignedAVX2, 8, 4, 9},
+		quant.Q4_0:   {packQ4_0AVX2, 16 - 8, gemm32AVX2, 8, 4, 9},
+		quant.Q5_0:   {packQ5_0AVX2, 16 - 16, gemm32AVX2, 8, 4, 9},
+		quant.MXFP4:  {packMXFP4AVX2, 16, gemm32AVX2, 8, 4, 9},
+		quant.Q4_1:   {packQ4_1AVX2, 0, gemmMinAVX2, 8, 4, 10},
+		quant.Q5_1:   {packQ5_1AVX2, 0, gemmMinAVX2, 8, 4, 10},
+		quant.Q4_K:   {packQ4KAVX2, 0, gemmK32MinAVX2, 8, 4, 78},
+		quant.Q5_K:   {packQ5KAVX2, 0, gemmK32MinAVX2, 8, 4, 78},
+		quant.Q2_K:   {packQ2KAVX2, 0, gemmK16MinAVX2, 8, 4, 90},
+		quant.Q3_K:   {packQ3KAVX2, 4, gemmK16AVX2, 8, 4, 89},
+		quant.Q6_K:   {packQ6KAVX2, 32, gemmK16AVX2, 8, 4, 89},
+	},
+	isaAVX512: {
+		quant.Q8_0:   {packQ8_0AVX512, 128, gemm32AVX512, 16, 8, 9},
+		quant.IQ4_NL: {packIQ4NLAVX512, 128, gemm32AVX512, 16, 8, 9},
+		quant.Q4_0:   {packQ4_0AVX512, 128 - 8, gemm32AVX512, 16, 8, 9},
+		quant.Q5_0:   {packQ5_0AVX512, 128 - 16, gemm32AVX512, 16, 8, 9},
+		quant.MXFP4:  {packMXFP4AVX512, 128, gemm32AVX512, 16, 8, 9},
+		quant.Q4_1:   {packQ4_1AVX512, 0, gemmMinAVX512, 16, 8, 10},
+		quant.Q5_1:   {packQ5_1AVX512, 0, gemmMinAVX512, 16, 8, 10},
+		quant.Q4_K:   {packQ4KAVX512, 0, gemmK32MinAVX512, 16, 8, 78},
+		quant.Q5_K:   {packQ5KAVX512, 0, gemmK32MinAVX512, 16, 8, 78},
+		quant.Q2_K:   {packQ2KAVX512, 0, gemmK16MinAVX512, 16, 8, 90},
+		quant.Q3_K:   {packQ3KAVX512, 4, gemmK16AVX512, 16, 8, 89},
+		quant.Q6_K:   {packQ6KAVX512, 32, gemmK16AVX512, 16, 8, 89},
+		quant.IQ4_XS: {packIQ4XSAVX512, 128, gemmK32AVX512, 16, 8, 77},
+	},
+}

@@ -293,6 +293,24 @@ func BenchmarkGemv(b *testing.B) {
 	}
 }
 
+// BenchmarkGemm is prefill: 512 vectors times a matrix of an expert's size.
+func BenchmarkGemm(b *testing.B) {
+	for _, typ := range weightTypes() {
+		for _, i := range available {
+			if i == isaGeneric && typ != quant.Q8_0 && typ != quant.Q4_K {
+				continue
+			}
+			b.Run(fmt.Sprintf("%v/%v", typ, i), func(b *testing.B) {
+				n := 512
+				if i == isaGeneric {
+					n = 32
+				}
+				benchMatMul(b, i, repeatMatrix(typ, 256, 2048), n)
+			})
+		}
+	}
+}
+
 // repeatMatrix repeats a few random rows.
 func repeatMatrix(typ quant.Type, rows, cols int) *Matrix {
 	r := rand.New(rand.NewPCG(1, 2))

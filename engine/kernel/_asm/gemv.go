@@ -10,8 +10,7 @@ import (
 // vector. The lanes of its accumulator are the rows, so that each row's block
 // sums are added in order, one after the other.
 type gemv struct {
-	*gen
-	rows
+	eight
 	acc reg.VecVirtual
 	x   reg.GPVirtual // the vector's current block
 }
@@ -52,7 +51,7 @@ func (g *gen) gemv(name, doc string, wBytes, xBytes int, setup func(*gemv) func(
 	s3 := g.GP64()
 	g.LEAQ(operand.Mem{Base: rb, Index: rb, Scale: 2}, s3)
 
-	v := &gemv{gen: g, acc: g.YMM(), x: g.GP64()}
+	v := &gemv{eight: eight{gen: g}, acc: g.YMM(), x: g.GP64()}
 	body := setup(v)
 	group, step := g.label("group"), g.label("block")
 	g.Label(group)
@@ -143,67 +142,6 @@ func (g *gen) sum4x2(largest int, ones reg.VecVirtual, next func(i int) reg.VecV
 	return add(16, a, b)
 }
 
-// gather puts the 16 bits (or 8) at off of each row's block side by side. It
-// does so in general registers, which have nothing else to do: inserting into
-// vectors would keep the ports busy that shuffle.
-func (v *gemv) gather(off, bits int) reg.VecVirtual {
-	half := func(first, n int) reg.GPVirtual {
-		r := v.GP64()
-		for i := first + n - 1; i >= first; i-- {
-			switch {
-			case i == first+n-1 && bits == 8:
-				v.MOVBLZX(v.at(i, off), r.As32())
-			case i == first+n-1:
-				v.MOVWLZX(v.at(i, off), r.As32())
-			case bits == 8:
-				v.SHLQ(operand.U8(8), r)
-				v.MOVB(v.at(i, off), r.As8())
-			default:
-				v.SHLQ(operand.U8(16), r)
-				v.MOVW(v.at(i, off), r.As16())
-			}
-		}
-		return r
-	}
-	x := v.XMM()
-	if bits == 8 {
-		v.VMOVQ(half(0, 8), x)
-		return x
-	}
-	v.VMOVQ(half(0, 4), x)
-	v.VPINSRQ(operand.U8(1), half(4, 4), x, x)
-	return x
-}
-
-// halves turns the f16 at off of each row's block into floats.
-func (v *gemv) halves(off int) reg.VecVirtual {
-	f := v.YMM()
-	v.VCVTPH2PS(v.gather(off, 16), f)
-	return f
-}
-
-// halfPairs gathers the two f16 at off of each row's block.
-func (v *gemv) halfPairs(off int) (a, b reg.VecVirtual) {
-	split := v.bytes32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15)
-	var four [2]reg.VecVirtual
-	for k := range four {
-		w := v.XMM()
-		v.VMOVD(v.at(4*k, off), w)
-		for i := 1; i < 4; i++ {
-			v.VPINSRD(operand.U8(i), v.at(4*k+i, off), w, w)
-		}
-		v.VPSHUFB(split, w, w)
-		four[k] = w
-	}
-	x, y := v.XMM(), v.XMM()
-	a, b = v.YMM(), v.YMM()
-	v.VPUNPCKLQDQ(four[1], four[0], x)
-	v.VPUNPCKHQDQ(four[1], four[0], y)
-	v.VCVTPH2PS(x, a)
-	v.VCVTPH2PS(y, b)
-	return a, b
-}
-
 // accumulate adds float(sum) * (w * x) to the accumulator, x being the
 // vector's scale, off bytes into its block.
 func (v *gemv) accumulate(sum, w reg.VecVirtual, off int) {
@@ -230,6 +168,14 @@ func init() {
 		g.prepareQ8K()
 		g.roundF16()
 	}}, file{"gemvf_avx2_amd64", (*gen).gemvFloats}, file{"gemv32_avx2_amd64", (*gen).gemv32}, file{"gemvk_avx2_amd64", (*gen).gemvK},
+		file{"gemm_avx2_amd64", (*gen).gemms}, file{"pack_avx2_amd64", (*gen).packs},
+		file{"gemm_avx512_amd64", func(g *gen) {
+			g.vnni = true
+			g.gemms()
+		}}, file{"pack_avx512_amd64", func(g *gen) {
+			g.vnni = true
+			g.packs()
+		}},
 		file{"gemv32_avx512_amd64", func(g *gen) {
 			g.vnni = true
 			g.gemv32()
@@ -257,4 +203,9 @@ func (g *gen) gemvK() {
 	g.gemvQ5K()
 	g.gemvQ6K()
 	g.gemvIQ4XS()
+}
+
+func (g *gen) packs() {
+	g.pack32()
+	g.packK()
 }

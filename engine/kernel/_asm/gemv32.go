@@ -62,7 +62,7 @@ func (n *nibbles) loadVector() {
 // rows, and 16 to 31.
 func (n *nibbles) load(i, off int) (lo, hi reg.VecVirtual) {
 	lo, hi = n.YMM(), n.YMM()
-	n.VMOVDQU(n.at(i, off), lo.AsX())
+	n.VBROADCASTI128(n.at(i, off), lo)
 	n.VINSERTI128(operand.U8(1), n.at(i+4, off), lo, lo)
 	n.VPSRLW(operand.U8(4), lo, hi)
 	n.VPAND(n.low, lo, lo)
@@ -208,14 +208,17 @@ var (
 	e2m1 = [16]int{0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12}
 )
 
-// table returns t as bytes in memory, each plus add.
-func (g *gen) table(t [16]int, add int) operand.Mem {
+// entries returns t as bytes, each plus add.
+func (g *gen) entries(t [16]int, add int) []byte {
 	b := make([]byte, 16)
 	for i, v := range t {
 		b[i] = byte(v + add)
 	}
-	return g.bytes32(b...)
+	return b
 }
+
+// table returns them in memory.
+func (g *gen) table(t [16]int, add int) operand.Mem { return g.bytes32(g.entries(t, add)...) }
 
 // lookUp replaces the codes by entries of a table.
 func (g *gen) lookUp(table, lo, hi reg.VecVirtual) (reg.VecVirtual, reg.VecVirtual) {
@@ -259,30 +262,7 @@ func (g *gen) gemvMXFP4() {
 				return n.unsigned(v.lookUp(table, lo, hi))
 			})
 			v.shifted(sum, 4)
-			v.accumulate(sum, p.gather(v, 0), block8Scale)
+			v.accumulate(sum, p.gather(&v.eight, 0), block8Scale)
 		}
 	})
-}
-
-// powers is what turns bytes e into the floats 2^(e-128). The float with
-// exponent bits e-1 is right from e = 2 on; below, the numbers are subnormal.
-type powers struct{ one, two, small operand.Mem }
-
-func (g *gen) powers() powers {
-	return powers{g.bytes32(dwords(1)...), g.bytes32(dwords(2)...), g.bytes32(dwords(0x00200000)...)}
-}
-
-// gather does it with the byte at off of each row.
-func (p powers) gather(v *gemv, off int) reg.VecVirtual {
-	b := v.gather(off, 8)
-	e, d, s := v.YMM(), v.YMM(), v.YMM()
-	v.VPMOVZXBD(b, e)
-	v.VPSUBD(p.one, e, d)
-	v.VPSLLD(operand.U8(23), d, d)
-	v.VMOVDQU(p.small, s)
-	v.VPSLLVD(e, s, s)
-	two := v.keep(p.two)
-	v.VPCMPGTD(e, two, e)
-	v.VPBLENDVB(e, s, d, d)
-	return d
 }

@@ -99,7 +99,7 @@ func (s *super) scaleMins() reg.VecVirtual {
 	z := byte(0x80)
 	mins := func(p int) reg.VecVirtual {
 		a, b := s.YMM(), s.YMM()
-		s.VMOVDQU(s.at(p, 0), a.AsX())
+		s.VBROADCASTI128(s.at(p, 0), a)
 		s.VINSERTI128(operand.U8(1), s.at(p+4, 0), a, a)
 		// Bytes 4 to 15 hold the scales. As dwords: scales 0-3, scales 4-7,
 		// minima 0-3, minima 4-7; first their low bits, then the high ones.
@@ -282,7 +282,7 @@ func (s *super) unbias(acc, scales, sums reg.VecVirtual, bits int) {
 func (s *super) scalesQ3K(p int) {
 	a, b := s.YMM(), s.YMM()
 	const off = 94 // the scales are bytes 2 to 13 of what is loaded
-	s.VMOVDQU(s.at(p, off), a.AsX())
+	s.VBROADCASTI128(s.at(p, off), a)
 	s.VINSERTI128(operand.U8(1), s.at(p+4, off), a, a)
 	s.VPSHUFB(s.bytes32(10, 11, 12, 13), a, b)
 	s.VPSHUFB(s.bytes32(2, 3, 4, 5, 6, 7, 8, 9), a, a)

@@ -43,8 +43,10 @@ func (g *gen) label(s string) string {
 }
 
 // bytes32 returns 32 constant bytes in memory, b repeated as needed.
-func (g *gen) bytes32(b ...byte) operand.Mem {
-	for len(b) < 32 {
+func (g *gen) bytes32(b ...byte) operand.Mem { return g.bytesN(32, b) }
+
+func (g *gen) bytesN(n int, b []byte) operand.Mem {
+	for len(b) < n {
 		b = append(b, b...)
 	}
 	key := string(b)
