@@ -266,9 +266,7 @@ func join(tm, tl *float32, total []float32, m, l float32, acc []float32) {
 	}
 	*tm = top
 	*tl = float32(*tl*a) + float32(l*b)
-	for i, v := range acc[:len(total)] {
-		total[i] = float32(total[i]*a) + float32(v*b)
-	}
+	blend(total, acc, a, b)
 }
 
 // span computes the rows' results over one span into w.m, w.l and w.acc.
@@ -300,19 +298,11 @@ func (a *Attn) span(w *attnWork, head, r0, rows, span int) {
 				f := Exp32(w.m[r] - m)
 				w.m[r] = m
 				w.l[r] *= f
-				shrink(w.acc[r*stride:][:stride], f)
+				rescale(w.acc[r*stride:][:stride], f)
 			}
 			w.l[r] += l
 		}
 		a.values(w, block, rows, min(kvBlock, last+1-base))
-	}
-}
-
-// shrink multiplies x by f. The sum turns -0 into 0, so that weights of 0, as
-// rows get that do not see a key, never change a bit.
-func shrink(x []float32, f float32) {
-	for i, v := range x {
-		x[i] = float32(v*f) + 0
 	}
 }
 

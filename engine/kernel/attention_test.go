@@ -255,10 +255,14 @@ func TestAttentionWithExtremeScores(t *testing.T) {
 	}
 }
 
-func TestShrinkLeavesNoNegativeZero(t *testing.T) {
-	x := []float32{-1e-30, -0.5, 1e-30, float32(math.Copysign(0, -1)), 2}
-	shrink(x, 1e-30)
-	wantBits(t, "shrink", x, []float32{0, -0.5e-30, 0, 0, 2e-30})
+func TestRescaleLeavesNoNegativeZero(t *testing.T) {
+	onEachPath(t, func(t *testing.T) {
+		for _, n := range []int{5, 8} {
+			x := []float32{-1e-30, -0.5, 1e-30, float32(math.Copysign(0, -1)), 2, 0, -1e-45, 1}[:n]
+			rescale(x, 1e-30)
+			wantBits(t, "rescale", x, []float32{0, -0.5e-30, 0, 0, 2e-30, 0, 0, 1e-30}[:n])
+		}
+	})
 }
 
 func TestAttentionPassesNaNOn(t *testing.T) {

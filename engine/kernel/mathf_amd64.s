@@ -336,3 +336,40 @@ products:
 	JNZ     products
 	VZEROUPPER
 	RET
+
+// func rescaleVec(x *float32, f float32, n int)
+// n is a positive multiple of 8.
+TEXT ·rescaleVec(SB), NOSPLIT, $0-24
+	MOVQ         x+0(FP), DI
+	VBROADCASTSS f+8(FP), Y1
+	MOVQ         n+16(FP), CX
+	VXORPS       Y2, Y2, Y2
+rescale:
+	VMULPS  (DI), Y1, Y0
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, DI
+	SUBQ    $8, CX
+	JNZ     rescale
+	VZEROUPPER
+	RET
+
+// func blendVec(dst, x *float32, a, b float32, n int)
+// n is a positive multiple of 8.
+TEXT ·blendVec(SB), NOSPLIT, $0-32
+	MOVQ         dst+0(FP), DI
+	MOVQ         x+8(FP), SI
+	VBROADCASTSS a+16(FP), Y1
+	VBROADCASTSS b+20(FP), Y2
+	MOVQ         n+24(FP), CX
+blend:
+	VMULPS  (DI), Y1, Y0
+	VMULPS  (SI), Y2, Y3
+	VADDPS  Y3, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, DI
+	ADDQ    $32, SI
+	SUBQ    $8, CX
+	JNZ     blend
+	VZEROUPPER
+	RET

@@ -340,3 +340,46 @@ products:
 	SUBS $8, R3, R3
 	BNE products
 	RET
+
+// func rescaleVec(x *float32, f float32, n int)
+// n is a positive multiple of 8.
+TEXT ·rescaleVec(SB), NOSPLIT, $0-24
+	MOVD x+0(FP), R0
+	MOVD $f+8(FP), R4
+	VLD1R (R4), [V4.S4]
+	MOVD n+16(FP), R3
+	VEOR V5.B16, V5.B16, V5.B16
+rescale:
+	VLD1 (R0), [V0.S4, V1.S4]
+	FMUL4S(0, 0, 4)
+	FMUL4S(1, 1, 4)
+	FADD4S(0, 0, 5)
+	FADD4S(1, 1, 5)
+	VST1.P [V0.S4, V1.S4], 32(R0)
+	SUBS $8, R3, R3
+	BNE rescale
+	RET
+
+// func blendVec(dst, x *float32, a, b float32, n int)
+// n is a positive multiple of 8.
+TEXT ·blendVec(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD x+8(FP), R1
+	MOVD $a+16(FP), R4
+	VLD1R (R4), [V4.S4]
+	MOVD $b+20(FP), R4
+	VLD1R (R4), [V5.S4]
+	MOVD n+24(FP), R3
+blend:
+	VLD1 (R0), [V0.S4, V1.S4]
+	VLD1.P 32(R1), [V2.S4, V3.S4]
+	FMUL4S(0, 0, 4)
+	FMUL4S(1, 1, 4)
+	FMUL4S(2, 2, 5)
+	FMUL4S(3, 3, 5)
+	FADD4S(0, 0, 2)
+	FADD4S(1, 1, 3)
+	VST1.P [V0.S4, V1.S4], 32(R0)
+	SUBS $8, R3, R3
+	BNE blend
+	RET

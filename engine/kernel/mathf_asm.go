@@ -46,6 +46,12 @@ func addProductsVec(dst, a, b *float32, n int)
 //go:noescape
 func products16Vec(dst, a, b *float32, n int)
 
+//go:noescape
+func rescaleVec(x *float32, f float32, n int)
+
+//go:noescape
+func blendVec(dst, x *float32, a, b float32, n int)
+
 // vecLen is how many of n elements the kernels do. The generic form does the rest.
 func vecLen(n, step int) int {
 	if active == isaGeneric {
@@ -122,6 +128,22 @@ func products16Part(dst, a, b []float32) int {
 	n := vecLen(len(dst), vecStep)
 	if n > 0 {
 		products16Vec(&dst[0], &a[:n][0], &b[:n][0], n)
+	}
+	return n
+}
+
+func rescalePart(x []float32, f float32) int {
+	n := vecLen(len(x), vecStep)
+	if n > 0 {
+		rescaleVec(&x[0], f, n)
+	}
+	return n
+}
+
+func blendPart(dst, x []float32, a, b float32) int {
+	n := vecLen(len(dst), vecStep)
+	if n > 0 {
+		blendVec(&dst[0], &x[:n][0], a, b, n)
 	}
 	return n
 }

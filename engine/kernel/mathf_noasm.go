@@ -13,3 +13,5 @@ func toHalfPart(dst []uint16, src []float32) int        { return 0 }
 func roundHalfPart(dst, src []float32) int              { return 0 }
 func addProductsPart(dst, a, b []float32) int           { return 0 }
 func products16Part(dst, a, b []float32) int            { return 0 }
+func rescalePart(x []float32, f float32) int            { return 0 }
+func blendPart(dst, x []float32, a, b float32) int      { return 0 }

@@ -78,6 +78,8 @@ func FuzzVectorFunctions(f *testing.F) {
 			}
 			return d
 		})
+		parity(t, "rescale", func() []float32 { d := cloned(a); rescale(d, w[0]); return d })
+		parity(t, "blend", func() []float32 { d := cloned(a); blend(d, b, w[0], 1-w[0]); return d })
 		parity(t, "addProducts", func() []float32 { d := cloned(a); addProducts(d, a, b); return d })
 		parity(t, "products16", func() []float32 { d := cloned(a); products16(d, a, b); return d })
 		half := n / 2

@@ -53,6 +53,23 @@ func Scale(x []float32, w float32) {
 	}
 }
 
+// rescale multiplies x by f. The sum turns -0 into 0: attention counts on that,
+// for there weights of 0, which rows get that do not see a key, must not change
+// a bit.
+func rescale(x []float32, f float32) {
+	for i := rescalePart(x, f); i < len(x); i++ {
+		x[i] = float32(x[i]*f) + 0
+	}
+}
+
+// blend sets dst[i] = a * dst[i] + b * x[i], the products rounded first.
+func blend(dst, x []float32, a, b float32) {
+	x = x[:len(dst)]
+	for i := blendPart(dst, x, a, b); i < len(dst); i++ {
+		dst[i] = float32(dst[i]*a) + float32(x[i]*b)
+	}
+}
+
 // addProducts sets dst[i] += a[i] * b[i], the product rounded first.
 func addProducts(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
