@@ -2,8 +2,6 @@
 
 package kernel
 
-func detect() []isa { return nil }
-
 var (
 	gemvKernels  [isaDotProd + 1][64]gemvKernel
 	floatKernels [isaDotProd + 1][64]floatKernel
