@@ -47,15 +47,16 @@ type cell struct {
 	sliceKiB int64 // as asked for, before rounding
 	engine   string
 
-	buffered bool
-	load     int   // threads
-	rangeMiB int64 // 0 for the whole file
-	fresh    bool
-	scatter  int
-	noRound  bool
-	mapping  mapWhen
-	hardlink bool
-	reopen   bool
+	buffered   bool
+	load       int   // threads
+	rangeMiB   int64 // 0 for the whole file
+	fresh      bool
+	smallPages bool
+	scatter    int
+	noRound    bool
+	mapping    mapWhen
+	hardlink   bool
+	reopen     bool
 }
 
 // name is the row's label.
@@ -78,10 +79,11 @@ func (c *cell) label() string {
 	add(c.rangeMiB > 0, "--range-mb %d", c.rangeMiB)
 	add(c.load > 0, "--compute-load %d", c.load)
 	add(c.fresh, "--fresh")
+	add(c.smallPages, "--small-pages")
 	add(c.scatter > 1, "--scatter %d", c.scatter)
 	add(c.noRound, "--slice-kb %d --no-round", c.sliceKiB)
 	add(c.buffered, "--buffered")
-	add(c.mapping == mapAfter, "--mmap")
+	add(c.mapping != mapNone, "--mmap")
 	add(c.mapping != mapAfter && c.mapping != mapNone, "--mmap-when %s", c.mapping)
 	add(c.hardlink, "--via-hardlink")
 	add(c.reopen, "--reopen-lanes")
@@ -113,7 +115,7 @@ func sweepCells(o *options) []*cell {
 			for _, lanes := range o.lanes {
 				cells = append(cells, &cell{
 					lanes: lanes, sliceKiB: kib, engine: engine,
-					buffered: o.buffered, load: o.load, rangeMiB: o.rangeMiB, fresh: o.fresh, scatter: o.scatter,
+					buffered: o.buffered, load: o.load, rangeMiB: o.rangeMiB, fresh: o.fresh, smallPages: o.smallPages, scatter: o.scatter,
 					noRound: o.noRound, mapping: o.mapping, hardlink: o.hardlink, reopen: o.reopen,
 				})
 			}
@@ -160,6 +162,7 @@ func tableCells(o *options, s *subject) []*cell {
 		add(cell{rangeMiB: rangeMiB}, ends...)
 		add(cell{load: load}, many)
 		add(cell{fresh: true}, ends...)
+		add(cell{smallPages: true}, ends...)
 		add(cell{scatter: 3}, many)
 		// The largest size below the read's own that is no multiple of 64 KiB.
 		if odd := oddSlice(kib, s.align); odd > 0 {

@@ -13,6 +13,7 @@ import (
 // its next read from the completion of its last.
 type lanes struct {
 	walkers []*walker
+	memory  *flashio.Range // the destinations of all walkers, nil under --fresh
 	reader  flashio.Reader
 	running sync.WaitGroup // walkers that have a read in flight
 	stop    atomic.Bool
@@ -27,47 +28,80 @@ type walker struct {
 	request flashio.Request
 	batch   []*flashio.Request // the request alone: a kept slice, so that submitting allocates nothing
 	walk    *walk
-	arena   *flashio.Arena // the destination, all of its pages touched
-	fresh   *flashio.Range // or, under --fresh, one that is renewed for every read
+	fresh   *flashio.Range // under --fresh, the destination, which is renewed for every read
 
 	bytes   float64
 	latency stats.Histogram
 }
 
+// newLanes makes the walkers and their memory. As in the engine's cache, the
+// destinations lie side by side in one range whose pages have been touched.
 func newLanes(b *bench, c *cell, r *rig, length int64, fail func(error)) (*lanes, error) {
 	l := &lanes{reader: r.reader, fail: fail}
 	size, align := r.set.File(0).Size, int64(r.set.Align())
 	for i := range c.lanes {
 		w := &walker{lanes: l, walk: newWalk(b.opt.seed, i, size, c.rangeMiB<<20, length, align)}
-		l.walkers = append(l.walkers, w)
-		var buf []byte
-		var err error
-		if c.fresh {
-			if w.fresh, err = flashio.Reserve(int(length)); err == nil {
-				buf = w.fresh.Bytes()
-			}
-		} else if w.arena, err = flashio.NewArena(int(length)); err == nil {
-			w.arena.Touch(1)
-			buf = w.arena.Bytes()
-		}
-		if err != nil {
-			return nil, errors.Join(err, l.free())
-		}
-		w.request = flashio.Request{Buf: buf[:length], Need: int(length), Done: w}
+		w.request = flashio.Request{Need: int(length), Done: w}
 		w.batch = []*flashio.Request{&w.request}
+		l.walkers = append(l.walkers, w)
+	}
+	give := l.giveMemory
+	if c.fresh {
+		give = l.giveFresh
+	}
+	if err := give(int(length), c.smallPages); err != nil {
+		return nil, errors.Join(err, l.free())
 	}
 	return l, nil
+}
+
+// minMemory is the least memory that a measurement reads into: Linux gives huge
+// pages, with which direct reads cost far less, to ranges of 2 MiB and more.
+const minMemory = 4 << 20
+
+// giveMemory gives every walker its part of one range.
+func (l *lanes) giveMemory(length int, smallPages bool) error {
+	var err error
+	if l.memory, err = flashio.Reserve(max(length*len(l.walkers), minMemory)); err != nil {
+		return err
+	}
+	if smallPages {
+		l.memory.SmallPages()
+	}
+	if err := l.memory.Commit(0, l.memory.Len()); err != nil {
+		return err
+	}
+	l.memory.Touch(0, l.memory.Len(), 1)
+	for i, w := range l.walkers {
+		w.request.Buf = l.memory.Bytes()[i*length:][:length:length]
+	}
+	return nil
+}
+
+// giveFresh gives every walker a range of its own.
+func (l *lanes) giveFresh(length int, smallPages bool) error {
+	for _, w := range l.walkers {
+		var err error
+		if w.fresh, err = flashio.Reserve(length); err != nil {
+			return err
+		}
+		if smallPages {
+			w.fresh.SmallPages()
+		}
+		w.request.Buf = w.fresh.Bytes()[:length]
+	}
+	return nil
 }
 
 // free gives the destinations back. The reader must not use them any more.
 func (l *lanes) free() error {
 	var errs []error
+	if l.memory != nil {
+		errs = append(errs, l.memory.Release())
+	}
 	for _, w := range l.walkers {
 		if w.fresh != nil {
 			errs = append(errs, w.fresh.Release())
-		}
-		if w.arena != nil {
-			errs = append(errs, w.arena.Close())
 		}
 	}
 	return errors.Join(errs...)

@@ -29,15 +29,16 @@ type options struct {
 
 	// The variables of a row. In a table the load and the range are only sizes:
 	// zero means the table's own.
-	buffered bool
-	load     int
-	rangeMiB int64
-	fresh    bool
-	scatter  int
-	noRound  bool
-	mapping  mapWhen
-	hardlink bool
-	reopen   bool
+	buffered   bool
+	load       int
+	rangeMiB   int64
+	fresh      bool
+	smallPages bool
+	scatter    int
+	noRound    bool
+	mapping    mapWhen
+	hardlink   bool
+	reopen     bool
 }
 
 // mapWhen says which mapping of the file is alive while the lanes read, and when
@@ -74,6 +75,7 @@ type raw struct {
 	rangeMiB                           int64
 	seed                               uint64
 	buffered, fresh, mmap, hardlink    bool
+	smallPages                         bool
 	reopen, noRound, table, json       bool
 }
 
@@ -91,6 +93,7 @@ func flags(r *raw) *pflag.FlagSet {
 	f.IntVar(&r.load, "compute-load", 0, "threads that keep the CPU busy meanwhile (with --table the size of that row; default all processors)")
 	f.Int64Var(&r.rangeMiB, "range-mb", 0, "keep offsets within N MiB in the middle of the file (with --table the size of that row; default 440)")
 	f.BoolVar(&r.fresh, "fresh", false, "commit the destination's pages afresh before every read")
+	f.BoolVar(&r.smallPages, "small-pages", false, "read into pages of the normal size, not into huge ones (Linux)")
 	f.IntVar(&r.scatter, "scatter", 1, "N reads at independent offsets in place of one of the same total size")
 	f.BoolVar(&r.noRound, "no-round", false, "do not round reads to multiples of 64 KiB where the host's rule is to (Windows)")
 	f.BoolVar(&r.mmap, "mmap", false, "hold a read-only mapping of the file open; nothing is read through it")
@@ -132,7 +135,7 @@ func parse(args []string) (*options, error) {
 	}
 	o := &options{
 		model: r.model, repeats: r.repeats, seed: r.seed, table: r.table, csv: r.csv, json: r.json,
-		buffered: r.buffered, load: r.load, rangeMiB: r.rangeMiB, fresh: r.fresh, scatter: r.scatter,
+		buffered: r.buffered, load: r.load, rangeMiB: r.rangeMiB, fresh: r.fresh, smallPages: r.smallPages, scatter: r.scatter,
 		noRound: r.noRound, hardlink: r.hardlink, reopen: r.reopen,
 	}
 	for _, check := range []func(*raw, *pflag.FlagSet) error{o.setSizes, o.setTimes, o.setMapping, o.setTable} {
@@ -270,7 +273,7 @@ func (o *options) setTable(_ *raw, f *pflag.FlagSet) error {
 	if !o.table {
 		return nil
 	}
-	for _, name := range []string{"buffered", "fresh", "scatter", "no-round", "mmap", "mmap-when", "via-hardlink", "reopen-lanes"} {
+	for _, name := range []string{"buffered", "fresh", "small-pages", "scatter", "no-round", "mmap", "mmap-when", "via-hardlink", "reopen-lanes"} {
 		if f.Changed(name) {
 			return fmt.Errorf("--%s does not go with --table, which has a row for it", name)
 		}

@@ -87,6 +87,7 @@ func TestParseRefuses(t *testing.T) {
 		"-m m --via-hardlink":                       "--via-hardlink goes with --mmap",
 		"-m m --mmap-when view-only --reopen-lanes": "not view-only",
 		"-m m --table --mmap":                       "--mmap does not go with --table",
+		"-m m --table --small-pages":                "--small-pages does not go with --table",
 		"-m m --table --buffered":                   "--buffered does not go with --table",
 		"-m m --table --slice-kb 64,576":            "one --slice-kb",
 	} {
@@ -99,7 +100,7 @@ func TestParseRefuses(t *testing.T) {
 
 func TestUsageNamesEveryFlag(t *testing.T) {
 	text := usage()
-	for _, name := range strings.Fields("model lanes slice-kb seconds buffered compute-load range-mb fresh scatter mmap mmap-when via-hardlink reopen-lanes io-engine simulate-host seed csv json table repeats no-round") {
+	for _, name := range strings.Fields("model lanes slice-kb seconds buffered compute-load range-mb fresh small-pages scatter mmap mmap-when via-hardlink reopen-lanes io-engine simulate-host seed csv json table repeats no-round") {
 		if !strings.Contains(text, "--"+name) {
 			t.Errorf("--help does not know --%s", name)
 		}

@@ -183,7 +183,7 @@ func missionShape(t *testing.T, r result) (wrong []string) {
 	}
 	one, four := r.rate(t, drive, 1), r.rate(t, drive, 4)
 	expect(four >= 2*one, "without a mapping 4 lanes give %.0f, 1 gives %.0f MiB/s", four, one)
-	for _, cell := range []string{"--mmap", "--mmap-when before", "--mmap --via-hardlink", "--mmap-when section-only", "--mmap-when view-only", "--mmap-when old-handle"} {
+	for _, cell := range []string{"--mmap", "--mmap --mmap-when before", "--mmap --via-hardlink", "--mmap --mmap-when section-only", "--mmap --mmap-when view-only", "--mmap --mmap-when old-handle"} {
 		rate := r.rate(t, cell, 4)
 		expect(rate <= 1.3*one && rate <= four/2, "%s: %.0f MiB/s at 4 lanes, want about the one lane's %.0f", cell, rate, one)
 	}

@@ -161,7 +161,7 @@ func (t *textReport) end(s *summary) error {
 		b.WriteString("incomplete: the run ended early\n")
 	}
 	if s.contended {
-		b.WriteString("warning: another process used the drive during this run; that can halve every figure. Stop it and measure again.\n")
+		fmt.Fprintf(&b, "warning: others moved up to %.0f MiB/s on the drive during this run; that can halve every figure. Stop them and measure again.\n", s.foreignMiBs)
 	}
 	for _, p := range s.peaks {
 		fmt.Fprintf(&b, "%s\n", p)

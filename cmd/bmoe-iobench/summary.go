@@ -32,13 +32,14 @@ type row struct {
 
 // summary is the result of a campaign.
 type summary struct {
-	rows      []*row
-	peaks     []peak
-	verdict   string // in words; empty if the figures do not support one
-	silence   string // why there is none, in a table
-	contended bool
-	simulated bool
-	complete  bool // neither interrupted nor failed
+	rows        []*row
+	peaks       []peak
+	verdict     string // in words; empty if the figures do not support one
+	silence     string // why there is none, in a table
+	contended   bool
+	foreignMiBs float64 // the most that others moved on the drive in a row, MiB/s
+	simulated   bool
+	complete    bool // neither interrupted nor failed
 }
 
 // peak is the best rate over lanes of one kind of read, and the smallest number of
@@ -87,6 +88,9 @@ func (c *campaign) summarise() *summary {
 			r.ratio = r.rate / base.rate
 		}
 		s.contended = s.contended || r.contended
+		if r.foreignMiBs > s.foreignMiBs { // false for NaN
+			s.foreignMiBs = r.foreignMiBs
+		}
 	}
 	s.peaks = findPeaks(s.rows, c.opt.table)
 	if c.opt.table {
@@ -142,6 +146,9 @@ func (r *row) caveats() []string {
 	if !r.mode.Direct && !r.mode.Simulated && !c.buffered && r.mode.Reason != "" {
 		notes = append(notes, fmt.Sprintf("reads fell back to %s: %s", r.mode, r.mode.Reason))
 	}
+	if c.fresh && !c.smallPages {
+		notes = append(notes, "fresh pages are of the normal size: where --small-pages differs from the drive's row, compare with that")
+	}
 	share := ""
 	if !math.IsNaN(r.fromDrivePct) {
 		share = fmt.Sprintf(" (the drive served %.0f%% of this row)", r.fromDrivePct)
@@ -155,7 +162,7 @@ func (r *row) caveats() []string {
 		notes = append(notes, fmt.Sprintf("the drive served only %.0f%% of it: the file has holes, or something below caches it", r.fromDrivePct))
 	}
 	if r.contended {
-		notes = append(notes, fmt.Sprintf("CONTENDED: others moved up to %.0f MiB/s on the drive meanwhile", r.foreignMiBs))
+		notes = append(notes, "CONTENDED: others used the drive meanwhile")
 	}
 	return notes
 }

@@ -131,14 +131,14 @@ func TestRowsCarryTheirCaveats(t *testing.T) {
 	m.add(cell{lanes: 4, buffered: true}, flashio.Mode{Reason: "turned off"}, 3000)
 	m.add(cell{lanes: 4, buffered: true, mapping: mapAfter}, flashio.Mode{Reason: "turned off"}, 3000)
 	m.add(cell{lanes: 16}, flashio.Mode{Reason: "tmpfs keeps the file in memory"}, 9000)
-	wants := []string{"CONTENDED: others moved up to 50 MiB/s", "", "", "the drive served only 10% of it", "the page cache serves", "prices neither", "fell back to BUFFERED: tmpfs"}
+	wants := []string{"CONTENDED: others used the drive", "", "", "the drive served only 10% of it", "the page cache serves", "prices neither", "fell back to BUFFERED: tmpfs"}
 	s := m.c.summarise()
 	for i, want := range wants {
 		if got := strings.Join(s.rows[i].notes, "; "); (want == "") != (got == "") || !strings.Contains(got, want) {
 			t.Errorf("row %d: %q, want %q", i, got, want)
 		}
 	}
-	if !s.contended || !s.rows[0].contended || s.rows[1].contended {
+	if !s.contended || s.foreignMiBs != 50 || !s.rows[0].contended || s.rows[1].contended {
 		t.Error("contention is not where it was")
 	}
 }
