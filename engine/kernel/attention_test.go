@@ -232,6 +232,21 @@ func TestAttentionBitsAcrossSpans(t *testing.T) {
 	}
 }
 
+// FuzzAttention computes one context in one batch and in uneven ones, on every path.
+func FuzzAttention(f *testing.F) {
+	for i := range 12 {
+		f.Add(uint64(i), uint8(i), uint8(3*i), uint8(40*i))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, shape, dims, length uint8) {
+		s := AttnSpec{KVHeads: 1 + int(shape)%3, KeyDim: 1 + int(dims)%70, ValDim: 1 + int(dims/2)%50, Scale: 0.3}
+		s.Heads = s.KVHeads * (1 + int(shape)/3%9)
+		c := newAttnCase(seed, s, KVType(seed%3), 1+int(length), float64(1+seed%30))
+		want := c.outputs(t, 1, c.n, false)
+		wantBits(t, "uneven batches", c.outputs(t, 2, 1+int(seed>>8)%9, true), want)
+		parity(t, "attention", func() []float32 { return c.outputs(t, 1, 100, false) })
+	})
+}
+
 // A score that dwarfs those before it shrinks their sum to nothing; what is
 // left must not depend on the sign of a zero.
 func TestAttentionWithExtremeScores(t *testing.T) {
