@@ -20,7 +20,7 @@ type reporter interface {
 
 // answer is the plain run: one prompt, one answer.
 func answer(ctx context.Context, o *options, out *output) error {
-	prompt, err := o.readPrompt()
+	prompt, err := o.readPrompt(ctx)
 	if err != nil {
 		return err
 	}
@@ -80,17 +80,17 @@ func generate(ctx context.Context, s *engine.Session, o *options, prompt string,
 }
 
 // readPrompt returns the prompt of -p, of -f, or of standard input.
-func (o *options) readPrompt() (string, error) {
+func (o *options) readPrompt(ctx context.Context) (string, error) {
 	text := o.prompt
 	if !o.given("prompt") {
 		var err error
 		switch {
 		case o.given("file") && o.file != "-":
-			text, err = readFile(o.file, "prompt")
+			text, err = readFile(ctx, o.file, "prompt")
 		case !o.given("file") && isTerminal(os.Stdin):
 			return "", usagef("nothing to answer: give -p TEXT or -f PATH, or pipe the prompt in")
 		default:
-			text, err = readAll(os.Stdin, "prompt from standard input")
+			text, err = readAll(ctx, os.Stdin, "prompt from standard input")
 		}
 		if err != nil {
 			return "", err

@@ -6,10 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	"bmoe/engine"
-	"bmoe/engine/demo"
 	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
 
@@ -48,6 +46,28 @@ const (
 	maxUBatch      = 1 << 16
 )
 
+// section is a group of flags under a heading of the help.
+type section struct {
+	title string
+	*pflag.FlagSet
+}
+
+func (s *section) text(name, short string, dst *string, kind, help string) {
+	s.VarP(&textValue{dst, kind}, name, short, help)
+}
+
+func (s *section) integer(name, short string, v intValue, help string) {
+	s.VarP(&v, name, short, help)
+}
+
+func (s *section) number(name string, dst *float64, ok func(float64) bool, want, help string) {
+	s.Var(&floatValue{dst, ok, want}, name, help)
+}
+
+func (s *section) word(name string, dst *string, words []string, help string) {
+	s.Var(&wordValue{dst, words}, name, help)
+}
+
 // sections builds the flags, by heading, in the order of the help.
 func (o *options) sections() []section {
 	var all []section
@@ -60,45 +80,45 @@ func (o *options) sections() []section {
 	c := &o.cfg
 
 	s := begin("Model and prompt")
-	s.StringVarP(&c.Model, "model", "m", "", "the model, a GGUF `PATH`; the first shard of a split set is enough (default: the demo model)")
-	s.StringVarP(&o.prompt, "prompt", "p", "", "answer `TEXT` and end, without the screen")
-	s.StringVarP(&o.file, "file", "f", "", "the same with the prompt in the file `PATH`, or - for standard input; one line end at its end is dropped")
-	s.integer("n-predict", "n", intValue{dst: &o.maxTokens, least: 1, most: maxTokensAsked}, "at most `N` tokens in an answer (default: until the model ends or the context is full)")
-	s.integer("ctx-size", "c", intValue{dst: &c.Ctx, least: 1, most: maxCtx}, "context of `N` tokens (default: the model's, at most 4096)")
+	s.text("model", "m", &c.Model, "PATH", "the model, a GGUF file; the first shard of a split set is enough (default: the demo model)")
+	s.text("prompt", "p", &o.prompt, "TEXT", "answer this and end, without the screen")
+	s.text("file", "f", &o.file, "PATH", "the same with the prompt in a file, or - for standard input; one line end at its end is dropped")
+	s.integer("n-predict", "n", intValue{dst: &o.maxTokens, least: 1, most: maxTokensAsked}, "at most so many tokens in an answer (default: until the model ends or the context is full)")
+	s.integer("ctx-size", "c", intValue{dst: &c.Ctx, least: 1, most: maxCtx}, "context in tokens (default: the model's, at most 4096)")
 	s.BoolVar(&c.Raw, "raw", false, "give the model the prompt as it is, without its chat template")
 	s.BoolVar(&c.NoThink, "no-think", false, "ask the template for an answer without reasoning")
-	s.StringVar(&o.template, "chat-template-file", "", "the Jinja template in `PATH` in place of the model's own")
+	s.text("chat-template-file", "", &o.template, "PATH", "a Jinja template in place of the model's own")
 
 	s = begin("Compute")
-	s.integer("threads", "t", intValue{dst: &c.Threads, least: 1, most: engine.MaxThreads}, "`N` compute workers (default: the physical cores)")
-	s.integer("ubatch", "", intValue{dst: &c.UBatch, least: 1, most: maxUBatch}, "prompt tokens in a batch, `N`")
-	s.word("numerics", &c.Numerics, []string{"fast", "exact"}, "fast: activations in 8 bits, as llama.cpp has them; exact: all in 32-bit floats, to compare with; `NAME`")
-	s.word("kv-type", &c.KVType, []string{"f32", "f16", "q8_0"}, "type of the KV cache: f32, f16 or q8_0; `NAME`")
+	s.integer("threads", "t", intValue{dst: &c.Threads, least: 1, most: engine.MaxThreads}, "compute workers (default: the physical cores)")
+	s.integer("ubatch", "", intValue{dst: &c.UBatch, least: 1, most: maxUBatch}, "prompt tokens in a batch")
+	s.word("numerics", &c.Numerics, []string{"fast", "exact"}, "fast: activations in 8 bits, as llama.cpp has them; exact: all in 32-bit floats, to compare with")
+	s.word("kv-type", &c.KVType, []string{"f32", "f16", "q8_0"}, "type of the KV cache")
 
 	s = begin("Streaming")
-	s.BoolVar(&c.Stream, "moe-stream", true, "read experts from the drive as they are needed; =false computes from the file's mapping")
-	s.integer("cache-mb", "", intValue{dst: &c.CacheMiB, least: 1, most: math.MaxInt32, auto: "auto"}, "budget of the expert cache in MiB, `N`; auto takes what memory allows, and of the demo 40 % of its experts")
+	s.BoolVar(&c.Stream, "moe-stream", true, "read experts from the drive as they are needed; without it they are computed from the file's mapping")
+	s.integer("cache-mb", "", intValue{dst: &c.CacheMiB, least: 1, most: math.MaxInt32, auto: "auto"}, "budget of the expert cache in MiB, or auto: what memory allows, and for the demo model 40 % of its experts")
 	s.BoolVar(&c.ForceCache, "force-cache", false, "take the budget even if it cannot work well")
-	s.word("cache-policy", &c.CachePolicy, policy.Names(), "which experts stay: "+strings.Join(policy.Names(), ", ")+"; `NAME`")
-	s.integer("io-threads", "", intValue{dst: &c.Lanes, least: 1, most: flashio.MaxLanes}, "`N` lanes that read at once, 1 to "+strconv.Itoa(flashio.MaxLanes))
-	s.word("io-engine", &c.IOEngine, []string{"lanes", "uring"}, "lanes: blocking reads; uring: Linux io_uring; `NAME`")
+	s.word("cache-policy", &c.CachePolicy, policy.Names(), "which experts stay")
+	s.integer("io-threads", "", intValue{dst: &c.Lanes, least: 1, most: flashio.MaxLanes}, "lanes that read at once, 1 to "+strconv.Itoa(flashio.MaxLanes))
+	s.word("io-engine", &c.IOEngine, []string{"lanes", "uring"}, "lanes: blocking reads; uring: Linux io_uring")
 	s.BoolVar(&c.NoDirect, "no-odirect", false, "read through the page cache")
 	s.BoolVar(&c.Overlap, "overlap", true, "compute the experts that are there while others are read")
-	s.word("dense-weights", &o.dense, []string{"mmap", "warm", "anon"}, "what every token needs: mmap in the mapping, warm the same and swept once into the page cache, anon read into own memory; `NAME`")
+	s.word("dense-weights", &o.dense, []string{"mmap", "warm", "anon"}, "weights that every token needs: in the mapping; the same, swept once into the page cache; or read into own memory")
 	s.BoolVar(&c.ReleaseMmap, "release-mmap", false, "hand the file's mapping back after loading, and reopen the lanes")
-	s.word("simulate-host", &c.SimulateHost, []string{"ntfs"}, "ntfs: reads behave as on a host that serialises those of a mapped file; figures are labelled SIMULATED; `NAME`")
+	s.word("simulate-host", &c.SimulateHost, []string{"ntfs"}, "ntfs: reads behave as on a host that serialises those of a mapped file; figures are labelled SIMULATED")
 
 	s = begin("Sampling (defaults: the model's own settings, else greedy)")
 	p := &c.Sampling
-	s.number("temp", &p.Temp, func(f float64) bool { return f >= 0 }, "0 or more", "temperature `F`; 0 takes the likeliest token")
-	s.integer("top-k", "", intValue{dst: &p.TopK, least: 0, most: math.MaxInt32}, "only the `N` likeliest; 0: all")
-	s.number("top-p", &p.TopP, func(f float64) bool { return f > 0 && f <= 1 }, "more than 0, up to 1", "only the likeliest that make up this share, `F`; 1: all")
-	s.number("min-p", &p.MinP, func(f float64) bool { return f >= 0 && f <= 1 }, "0 to 1", "only what is at least this share as likely as the likeliest, `F`; 0: all")
-	s.number("repeat-penalty", &p.RepeatPenalty, func(f float64) bool { return f > 0 }, "more than 0", "divide the chance of recent tokens by `F`; 1: no penalty")
-	s.Uint64Var(&p.Seed, "seed", p.Seed, "start of the random numbers, `N`")
+	s.number("temp", &p.Temp, func(f float64) bool { return f >= 0 }, "0 or more", "temperature; 0 takes the likeliest token")
+	s.integer("top-k", "", intValue{dst: &p.TopK, least: 0, most: math.MaxInt32}, "only so many of the likeliest; 0: all")
+	s.number("top-p", &p.TopP, func(f float64) bool { return f > 0 && f <= 1 }, "more than 0, up to 1", "only the likeliest that make up this share; 1: all")
+	s.number("min-p", &p.MinP, func(f float64) bool { return f >= 0 && f <= 1 }, "0 to 1", "only what is at least this share as likely as the likeliest; 0: all")
+	s.number("repeat-penalty", &p.RepeatPenalty, func(f float64) bool { return f > 0 }, "more than 0", "divide the chance of recent tokens by this; 1: no penalty")
+	s.Uint64Var(&p.Seed, "seed", p.Seed, "where the random numbers start")
 
 	s = begin("Output")
-	s.BoolVar(&o.progress, "progress", false, "BMOE_* lines on standard output, one JSON object each (docs/telemetry.md)")
+	s.BoolVar(&o.progress, "progress", false, "BMOE_* lines on standard output, one JSON object each (docs/cli.md)")
 	s.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else")
 	s.BoolVar(&o.plain, "plain", false, "chat line by line: for screen readers, and for terminals that cannot move the cursor")
 	s.BoolVar(&o.ascii, "ascii", false, "draw with ASCII characters only")
@@ -106,12 +126,12 @@ func (o *options) sections() []section {
 
 	s = begin("Diagnostics")
 	s.BoolVar(&o.showPrompt, "show-prompt", false, "print what the model would see of the prompt, and its ids; with --json {prompt, ids}")
-	s.StringVar(&o.conversation, "conversation", "", "with --show-prompt: the template's whole context, a JSON object with messages, in `FILE`")
-	s.StringVar(&o.tokenize, "tokenize", "", "print the ids of `TEXT` as a JSON array, special tokens taken as plain text")
+	s.text("conversation", "", &o.conversation, "FILE", "with --show-prompt: the template's whole context, a JSON object with messages")
+	s.text("tokenize", "", &o.tokenize, "TEXT", "print the ids of a text as a JSON array, special tokens taken as plain text")
 	s.BoolVar(&o.parseSpecial, "parse-special", false, "with --tokenize: recognise special tokens")
-	s.Var(&idsValue{&o.evalTokens}, "eval-tokens", "one prefill of the token ids `1,2,3`")
+	s.Var(&idsValue{&o.evalTokens}, "eval-tokens", "run the model over these token ids, in one prefill, and print the likeliest token after each")
 	s.BoolVar(&o.evalDecode, "eval-decode", false, "with --eval-tokens: one id at a time")
-	s.StringVar(&o.saveLogits, "save-logits", "", "with --eval-tokens: write the logits of every position to `FILE`, row by row, as little-endian 32-bit floats")
+	s.text("save-logits", "", &o.saveLogits, "FILE", "with --eval-tokens: write the logits of every position, row by row, as little-endian 32-bit floats")
 	s.BoolVar(&o.listArchs, "list-archs", false, "print the architectures that can be run")
 	s.BoolVar(&o.version, "version", false, "print the version")
 	s.BoolP("help", "h", false, "print this text")
@@ -123,21 +143,6 @@ func newOptions() *options {
 	o := &options{cfg: engine.DefaultConfig()}
 	o.dense = string(o.cfg.Dense)
 	return o
-}
-
-// usage is the text of --help.
-func usage() string {
-	var b strings.Builder
-	b.WriteString("Chat with mixture-of-experts models bigger than memory, and see where every token's time goes.\n\n" +
-		"  bmoe [flags] [MODEL.gguf]        the screen\n" +
-		"  bmoe -p TEXT [flags] [MODEL.gguf]   one answer; also when the prompt is piped in, or the output away\n\n" +
-		"Without a model the demo model is used. Exit codes: 0 done, 1 failed, 2 bad usage, 130 interrupted.\n")
-	for _, s := range newOptions().sections() {
-		b.WriteString("\n" + s.title + "\n" + s.FlagUsagesWrapped(110))
-	}
-	b.WriteString("\nEnvironment: " + demo.DirVariable + " is the folder of the demo model; NO_COLOR turns colours off;\n" +
-		debugVariable + "=1 shows the stack if the program fails within itself.\n")
-	return b.String()
 }
 
 // errHelp asks for the help.

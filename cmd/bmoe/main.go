@@ -64,7 +64,7 @@ func run(args []string) (code int) {
 	}
 	code = exitCode(err)
 	if code == exitFailed || code == exitUsage {
-		if opt.progress {
+		if opt.progress && !opt.json {
 			// Whoever reads the lines learns of the error from them too.
 			if perr := out.line("BMOE_ERROR", errorLine{Fatal: true, Msg: err.Error()}); perr != nil && !errors.Is(perr, errStdoutClosed) {
 				err = errors.Join(err, perr)
@@ -155,7 +155,7 @@ func (o *options) modelPath(ctx context.Context) (string, error) {
 func (o *options) config(ctx context.Context) (engine.Config, error) {
 	c := o.cfg
 	var err error
-	if c.Template, err = o.readTemplate(); err != nil {
+	if c.Template, err = o.readTemplate(ctx); err != nil {
 		return c, err
 	}
 	if c.Model == "" && !o.given("cache-mb") {
@@ -166,11 +166,11 @@ func (o *options) config(ctx context.Context) (engine.Config, error) {
 }
 
 // readTemplate returns the text of --chat-template-file, or nothing.
-func (o *options) readTemplate() (string, error) {
+func (o *options) readTemplate(ctx context.Context) (string, error) {
 	if !o.given("chat-template-file") {
 		return "", nil
 	}
-	return readFile(o.template, "chat template")
+	return readFile(ctx, o.template, "chat template")
 }
 
 // open opens the engine and gives it its processors.
@@ -196,18 +196,30 @@ func (o *options) open(ctx context.Context, progress func(stage string, done flo
 const maxInput = 64 << 20
 
 // readFile reads a text file whole.
-func readFile(path, what string) (string, error) {
+func readFile(ctx context.Context, path, what string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	defer f.Close()
-	return readAll(f, what)
+	return readAll(ctx, f, what)
 }
 
-// readAll reads a text to its end.
-func readAll(r io.Reader, what string) (string, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+// readAll reads a text to its end. A terminal or a pipe may never come to one:
+// when ctx ends, the read is left behind.
+func readAll(ctx context.Context, r io.Reader, what string) (string, error) {
+	var b []byte
+	var err error
+	done := make(chan struct{})
+	go func() {
+		b, err = io.ReadAll(io.LimitReader(r, maxInput+1))
+		close(done)
+	}()
+	select {
+	case <-ctx.Done():
+		return "", ctx.Err()
+	case <-done:
+	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", what, err)
 	}

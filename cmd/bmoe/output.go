@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"unicode"
 )
@@ -30,12 +31,16 @@ func (o *output) text(s string) error {
 	if _, err := io.WriteString(o.w, s); isClosedPipe(err) {
 		o.err = errStdoutClosed
 	} else if err != nil {
+		var p *fs.PathError
+		if errors.As(err, &p) {
+			err = p.Err // its path is a name of the system's
+		}
 		o.err = fmt.Errorf("writing to standard output: %w", err)
 	}
 	return o.err
 }
 
-// object writes one JSON object on a line, after a word if there is one.
+// line writes one JSON object on a line, after a word if there is one.
 func (o *output) line(word string, object any) error {
 	o.buf.Reset()
 	if word != "" {

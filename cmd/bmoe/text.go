@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	bchat "bmoe/engine/chat"
-
 	"bmoe/engine"
+	dialogue "bmoe/engine/chat"
 	"bmoe/engine/tokenizer"
 )
 
@@ -62,7 +61,7 @@ func (o *options) render(ctx context.Context) (string, []int32, error) {
 	if o.given("conversation") {
 		return o.renderConversation(ctx)
 	}
-	text, err := o.readPrompt()
+	text, err := o.readPrompt(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -77,7 +76,7 @@ func (o *options) render(ctx context.Context) (string, []int32, error) {
 	if o.cfg.NoThink {
 		thinking = new(bool)
 	}
-	prompt, ids, err := t.Prompt([]bchat.Message{{Role: bchat.User, Content: text}}, thinking)
+	prompt, ids, err := t.Prompt([]dialogue.Message{{Role: dialogue.User, Content: text}}, thinking)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -86,11 +85,11 @@ func (o *options) render(ctx context.Context) (string, []int32, error) {
 
 // renderConversation gives the template the context that a file holds.
 func (o *options) renderConversation(ctx context.Context) (string, []int32, error) {
-	text, err := readFile(o.conversation, "conversation")
+	text, err := readFile(ctx, o.conversation, "conversation")
 	if err != nil {
 		return "", nil, err
 	}
-	values, err := bchat.ReadContext([]byte(text))
+	values, err := dialogue.ReadContext([]byte(text))
 	if err != nil {
 		return "", nil, fmt.Errorf("conversation %s: %w", o.conversation, err)
 	}

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/spf13/pflag"
 )
 
-// The flags' types. Each refuses what it cannot take at once, naming what it
+// The flags' types. Type is what the help shows for the value. Each refuses what it cannot take at once, naming what it
 // can, so that no wrong value reaches the engine.
 
 // intValue is a whole number within bounds.
@@ -20,10 +18,13 @@ type intValue struct {
 	auto        string // a word for zero, if that is how the default is chosen
 }
 
-func (v *intValue) Type() string { return "int" }
+func (v *intValue) Type() string { return "N" }
 
 func (v *intValue) String() string {
-	if v.dst == nil || *v.dst == 0 && v.auto != "" {
+	switch {
+	case v.dst == nil, *v.dst == 0 && v.auto == "" && v.least > 0:
+		return "" // the engine chooses
+	case *v.dst == 0 && v.auto != "":
 		return v.auto
 	}
 	return strconv.Itoa(*v.dst)
@@ -60,7 +61,7 @@ type floatValue struct {
 	want string
 }
 
-func (v *floatValue) Type() string { return "float" }
+func (v *floatValue) Type() string { return "F" }
 
 func (v *floatValue) String() string {
 	if v.dst == nil {
@@ -84,7 +85,7 @@ type wordValue struct {
 	words []string
 }
 
-func (v *wordValue) Type() string { return "name" }
+func (v *wordValue) Type() string { return strings.Join(v.words, "|") }
 
 func (v *wordValue) String() string {
 	if v.dst == nil {
@@ -101,10 +102,30 @@ func (v *wordValue) Set(s string) error {
 	return nil
 }
 
+// textValue is any text; what it stands for is its type.
+type textValue struct {
+	dst  *string
+	kind string
+}
+
+func (v *textValue) Type() string { return v.kind }
+
+func (v *textValue) String() string {
+	if v.dst == nil {
+		return ""
+	}
+	return *v.dst
+}
+
+func (v *textValue) Set(s string) error {
+	*v.dst = s
+	return nil
+}
+
 // idsValue is a list of token ids.
 type idsValue struct{ dst *[]int32 }
 
-func (v *idsValue) Type() string { return "ids" }
+func (v *idsValue) Type() string { return "1,2,3" }
 
 func (v *idsValue) String() string { return "" }
 
@@ -119,22 +140,4 @@ func (v *idsValue) Set(s string) error {
 	}
 	*v.dst = ids
 	return nil
-}
-
-// section is a group of flags under a heading of the help.
-type section struct {
-	title string
-	*pflag.FlagSet
-}
-
-func (s *section) integer(name, short string, v intValue, help string) {
-	s.VarP(&v, name, short, help)
-}
-
-func (s *section) number(name string, dst *float64, ok func(float64) bool, want, help string) {
-	s.Var(&floatValue{dst, ok, want}, name, help)
-}
-
-func (s *section) word(name string, dst *string, words []string, help string) {
-	s.Var(&wordValue{dst, words}, name, help)
 }

@@ -1,0 +1,232 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"bmoe/profile"
+
+	"github.com/charmbracelet/x/term"
+	"github.com/creack/pty"
+)
+
+// A reader that leaves ends the run at once, without a word.
+func TestClosedOutputEndsTheRunQuietly(t *testing.T) {
+	for _, more := range [][]string{nil, {"--progress"}} {
+		cmd := program(append([]string{"-p", dogStory, "--temp", "0", "--simulate-host", "ntfs"}, more...)...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bufio.NewReader(pipe).ReadByte(); err != nil {
+			t.Fatal(err)
+		}
+		pipe.Close()
+		err = cmd.Wait()
+		if err != nil || errs.String() != "" {
+			t.Errorf("%v: %v, standard error %q", more, err, errs.String())
+		}
+	}
+}
+
+// Ctrl+C during the answer: what there is has been written, and the code is 130.
+func TestInterruptDuringDecode(t *testing.T) {
+	for _, kind := range []string{"", "--progress"} {
+		args := []string{"-p", dogStory, "--simulate-host", "ntfs", "--temp", "0"}
+		if kind != "" {
+			args = append(args, kind)
+		}
+		cmd := program(args...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		pipe, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		in := bufio.NewReader(pipe)
+		first, err := in.ReadString(' ')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		var rest strings.Builder
+		if _, err := in.WriteTo(&rest); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != 130 || strings.Contains(errs.String(), "goroutine") {
+			t.Errorf("%s: exit code %d, %q, standard error %q", kind, code, first+rest.String(), errs.String())
+		}
+		if kind == "--progress" && !strings.Contains(rest.String(), `"cancelled":true,"stop_reason":"cancelled"`) {
+			t.Errorf("the lines do not tell of it: %s", rest.String())
+		}
+	}
+}
+
+// Ctrl+C at any moment of the start: never a hang, never a trace.
+func TestInterruptDuringLoad(t *testing.T) {
+	for delay := range 12 {
+		cmd := program("-p", dogStory, "-n", "3")
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(4*delay) * time.Millisecond)
+		cmd.Process.Signal(os.Interrupt) // it may have ended
+		timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		early := status.Signaled() && status.Signal() == syscall.SIGINT // before it listens
+		if code := cmd.ProcessState.ExitCode(); !timer.Stop() || code != 0 && code != 130 && !early || strings.Contains(errs.String(), "goroutine") {
+			t.Errorf("after %d ms: exit code %d, %q", 4*delay, code, errs.String())
+		}
+	}
+}
+
+// A prompt that never comes can be interrupted.
+func TestInterruptWhileThePromptIsAwaited(t *testing.T) {
+	cmd := program("-n", "1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); !timer.Stop() || code != 130 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// A plain run on a terminal, interrupted by a key during the answer: the
+// terminal is as before. The model's text cannot command it.
+func TestInterruptInATerminal(t *testing.T) {
+	ptm, pts, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ptm.Close()
+	defer pts.Close()
+	before, err := term.GetState(pts.Fd())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := program("-p", dogStory, "--simulate-host", "ntfs")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pts, pts, pts
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4096)
+	seen := ""
+	for !strings.Contains(seen, "time") { // of "Once upon a time"
+		n, err := ptm.Read(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen += string(buf[:n])
+	}
+	if _, err := ptm.Write([]byte{3}); err != nil { // Ctrl+C
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		for {
+			if _, err := ptm.Read(buf); err != nil {
+				return
+			}
+		}
+	}()
+	go func() { cmd.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		cmd.Process.Kill()
+		t.Fatal("did not end")
+	}
+	after, err := term.GetState(pts.Fd())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := cmd.ProcessState.ExitCode(); code != 130 || *after != *before {
+		t.Errorf("exit code %d, terminal restored %v", code, *after == *before)
+	}
+}
+
+// Anonymous memory stays under what the run says it allocated.
+func TestMemoryIsAccountedFor(t *testing.T) {
+	if !exists("/proc/self/status") {
+		t.Skip("the system does not tell anonymous memory apart")
+	}
+	args := []string{"-p", dogStory, "-n", "200", "--temp", "0", "--repeat-penalty", "1"}
+	var res profile.Result
+	parseJSON(t, succeeds(t, append(args, "--json")...).stdout, &res)
+	m := res.Memory
+	stated := m.DenseMiB + m.CacheMiB + m.KVMiB + m.ScratchMiB + m.VocabMiB + m.RuntimeMiB
+	if m.CacheMiB < res.Cache.BudgetMiB.Value || m.DenseMiB == 0 || m.KVMiB == 0 || m.ScratchMiB == 0 || m.VocabMiB == 0 {
+		t.Errorf("memory: %+v", m)
+	}
+
+	cmd := program(args...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	peak, samples := 0.0, 0
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for running := true; running; {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running = false
+		case <-time.After(2 * time.Millisecond):
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+			if err != nil {
+				continue // it has just ended
+			}
+			for line := range strings.Lines(string(status)) {
+				var kib float64
+				if n, _ := fmt.Sscanf(line, "RssAnon: %f kB", &kib); n == 1 && kib > 0 {
+					peak = max(peak, kib/1024)
+					samples++
+				}
+			}
+		}
+	}
+	t.Logf("peak RssAnon %.1f MiB in %d samples, stated %.1f: %+v", peak, samples, stated, m)
+	if samples < 5 {
+		t.Fatalf("only %d samples", samples)
+	}
+	// Two MiB for the program's own variables and its threads' stacks, which
+	// the runtime does not count.
+	if peak > stated+2 {
+		t.Errorf("%.1f MiB of anonymous memory, but only %.1f are stated: %+v", peak, stated, m)
+	}
+}

@@ -1,0 +1,365 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/charmbracelet/x/ansi"
+	"github.com/charmbracelet/x/term"
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+)
+
+// terminal is the program in a pseudo terminal, with an emulator that draws
+// what it writes and answers what it asks.
+type terminal struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	ptm    *os.File
+	pts    *os.File
+	emu    *vt.SafeEmulator
+	before *term.State
+	ended  chan struct{}
+}
+
+// inTerminal starts the program in a terminal of w columns and h rows.
+func inTerminal(t *testing.T, w, h int, args ...string) *terminal {
+	t.Helper()
+	ptm, pts, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pty.Setsize(ptm, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}); err != nil {
+		t.Fatal(err)
+	}
+	x := &terminal{t: t, cmd: program(args...), ptm: ptm, pts: pts, emu: vt.NewSafeEmulator(w, h), ended: make(chan struct{})}
+	if x.before, err = term.GetState(pts.Fd()); err != nil {
+		t.Fatal(err)
+	}
+	x.cmd.Env = append(x.cmd.Env, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=")
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = pts, pts, pts
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := x.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := ptm.Read(buf)
+			if _, werr := x.emu.Write(buf[:n]); err != nil || werr != nil {
+				return
+			}
+		}
+	}()
+	go io.Copy(ptm, x.emu) // what the emulator answers
+	go func() {
+		x.cmd.Wait() // its exit code is looked at later
+		close(x.ended)
+	}()
+	t.Cleanup(func() {
+		x.cmd.Process.Kill()
+		<-x.ended
+	})
+	return x
+}
+
+func (x *terminal) screen() string { return ansi.Strip(x.emu.Render()) }
+
+func (x *terminal) types(s string) {
+	x.t.Helper()
+	if _, err := io.WriteString(x.ptm, s); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// waitFor waits until the screen shows all of the texts.
+func (x *terminal) waitFor(texts ...string) string {
+	x.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		s, missing := x.screen(), ""
+		for _, text := range texts {
+			if !strings.Contains(s, text) {
+				missing = text
+			}
+		}
+		if missing == "" {
+			return s
+		}
+		select {
+		case <-x.ended:
+			x.t.Fatalf("the program ended before %q appeared:\n%s", missing, s)
+		case <-time.After(5 * time.Millisecond):
+		}
+		if time.Now().After(deadline) {
+			x.t.Fatalf("%q did not appear:\n%s", missing, s)
+		}
+	}
+}
+
+// quit ends the program with keys and checks what it leaves.
+func (x *terminal) quit(keys string, code int) {
+	x.t.Helper()
+	x.types(keys)
+	select {
+	case <-x.ended:
+	case <-time.After(patience):
+		x.t.Fatalf("the program did not end:\n%s", x.screen())
+	}
+	if got := x.cmd.ProcessState.ExitCode(); got != code {
+		x.t.Errorf("exit code %d, want %d:\n%s", got, code, x.screen())
+	}
+	after, err := term.GetState(x.pts.Fd())
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if *after != *x.before {
+		x.t.Error("the terminal's mode is not what it was")
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for x.emu.IsAltScreen() || x.emu.CursorHidden() {
+		if time.Now().After(deadline) {
+			x.t.Fatalf("alternate screen %v, cursor hidden %v after the end", x.emu.IsAltScreen(), x.emu.CursorHidden())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// left returns the part of the screen left of the panes, right the panes.
+func halves(screen string) (left, right string) {
+	var l, r strings.Builder
+	for line := range strings.Lines(screen) {
+		runes := []rune(strings.TrimRight(line, "\n"))
+		n := min(len(runes), len(runes)/2)
+		l.WriteString(string(runes[:n]) + "\n")
+		r.WriteString(string(runes[n:]) + "\n")
+	}
+	return l.String(), r.String()
+}
+
+const (
+	keyF2    = "\x1bOQ"
+	keyF3    = "\x1bOR"
+	keyF4    = "\x1bOS"
+	keyF5    = "\x1b[15~"
+	keyF6    = "\x1b[17~"
+	keyF10   = "\x1b[21~"
+	keyDown  = "\x1b[B"
+	keyAgain = "\x07"
+	keyEsc   = "\x1b"
+	keyStop  = "\x03"
+)
+
+// The whole way of a user: start, ask, watch, change, repeat, compare.
+func TestScreen(t *testing.T) {
+	began := time.Now()
+	x := inTerminal(t, 160, 45)
+	x.waitFor("> ")
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the prompt box took %v", took)
+	} else {
+		t.Logf("the prompt box took %v", took)
+	}
+	x.waitFor("ask something", "Tiny Stories MoE", "qwen3moe", "idle")
+
+	x.types("Tell me a story about a dog.\r")
+	lefts, rights, steps := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	step := regexp.MustCompile(`decoding (\d+)/`)
+	deadline := time.Now().Add(patience)
+	for {
+		s := x.screen()
+		if m := step.FindStringSubmatch(s); m != nil {
+			l, r := halves(s)
+			lefts[l], rights[r], steps[m[1]] = true, true, true
+		}
+		if strings.Contains(s, "tok/s; ") && strings.Contains(s, "idle") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no answer:\n%s", s)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Logf("%d states of the text, %d of the panes, %d of the counter", len(lefts), len(rights), len(steps))
+	if len(lefts) < 2 || len(rights) < 2 || len(steps) < 2 {
+		t.Errorf("nothing moved: %d states of the text, %d of the panes, %d of the counter", len(lefts), len(rights), len(steps))
+	}
+	x.waitFor("compute", "mgmt", "stall", "token cycle", "direct", "MAPPED")
+
+	x.types(keyF2)
+	x.waitFor("release-mmap on applied", "RELEASED")
+	x.types(keyAgain)
+	x.waitFor("run 2 against run 1 (release-mmap on)", "text identical")
+	x.types(keyF4 + keyF6 + keyF6)
+	x.waitFor("lanes 8 applied", "cache 12 MiB applied")
+	x.types(keyAgain)
+	x.waitFor("run 3 against run 1 (cache 12 MiB, lanes 8, release-mmap on)")
+	x.types(keyF3 + keyF5)
+	x.waitFor("lanes 4 applied", "cache 10 MiB applied")
+	x.types(keyAgain)
+	x.waitFor("run 4 against run 1 (cache 10 MiB, release-mmap on)")
+
+	x.types(keyF10)
+	s := x.waitFor("settings that differ", "baseline")
+	for i, differs := range []string{"baseline", "release-mmap on", "cache 12 MiB, lanes 8, release-mmap on", "cache 10 MiB, release-mmap on"} {
+		line := runLine(t, s, i+1)
+		if !strings.Contains(line, differs) {
+			t.Errorf("run %d does not say %q: %s", i+1, differs, line)
+		}
+		if i > 0 && (!strings.Contains(line, "identical") || !regexp.MustCompile(`[+-]\d+(\.\d+)? %`).MatchString(line)) {
+			t.Errorf("run %d lacks its delta, or the text differs: %s", i+1, line)
+		}
+	}
+	x.types(keyEsc)
+	x.waitFor("ask something")
+
+	// A paste of several lines is one message.
+	x.types("\x1b[200~Who are you?\nTell me.\x1b[201~")
+	x.waitFor("> Who are you?", "  Tell me.")
+	x.types("\r" + keyF10)
+	x.waitFor("Who are you? Tell me.") // the fifth run's prompt
+	x.types(keyEsc)
+	x.waitFor("ask something")
+	x.quit(keyStop+keyStop, 0)
+}
+
+// runLine returns a run's line in the list of runs.
+func runLine(t *testing.T, screen string, n int) string {
+	t.Helper()
+	start := regexp.MustCompile(`^│[\s▶]*` + strconv.Itoa(n) + ` `)
+	for line := range strings.Lines(screen) {
+		if start.MatchString(line) {
+			return line
+		}
+	}
+	t.Fatalf("no line of run %d:\n%s", n, screen)
+	return ""
+}
+
+// On the simulated host that serialises reads of a mapped file, handing the
+// mapping back lowers the stall, and changes neither text nor hits nor bytes.
+func TestReleaseOnTheSimulatedHost(t *testing.T) {
+	x := inTerminal(t, 170, 50, "--simulate-host", "ntfs", "-n", "24", "--temp", "0")
+	x.waitFor("ask something", "idle", "SIMULATED")
+	x.types("Tell me a story about a dog.\r")
+	x.waitFor("24 tokens", "idle")
+	x.types(keyF2)
+	x.waitFor("release-mmap on applied", "RELEASED")
+	// A machine that is busy otherwise can spoil a run, but not all of them.
+	const tries = 4
+	var stalls []float64
+	for try := range tries {
+		x.types(keyAgain)
+		x.waitFor(fmt.Sprintf("run %d against run 1 (release-mmap on)", try+2), "text identical")
+		x.types(keyF10)
+		x.waitFor("settings that differ")
+		for range try + 1 {
+			x.types(keyDown)
+		}
+		s := x.waitFor(fmt.Sprintf("run %d ", try+2), "against run 1 (release-mmap on), text identical")
+		detail := s[strings.Index(s, "against run 1 (release-mmap on), text identical"):]
+		detail = strings.Join(strings.FieldsFunc(detail, func(r rune) bool { return unicode.IsSpace(r) || r == '│' }), " ")
+		for _, same := range []string{"MiB/token 0 %", "hits 0 %", "evictions 0 %", "re-reads 0 %"} {
+			if !strings.Contains(detail, same) {
+				t.Errorf("not %q: %s", same, detail)
+			}
+		}
+		if p50 := change(t, detail, "read p50"); p50 > -40 {
+			t.Errorf("half of the reads took %v %% of the time more", p50)
+		}
+		stalls = append(stalls, change(t, detail, "stall"))
+		x.types(keyEsc)
+		x.waitFor("ask something")
+	}
+	if best := slices.Min(stalls); best > -20 {
+		t.Errorf("the stall changed by %v %%", stalls)
+	}
+	t.Logf("the stall changed by %v %%", stalls)
+	x.quit(keyStop+keyStop, 0)
+}
+
+// change returns a figure's change in percent.
+func change(t *testing.T, detail, figure string) float64 {
+	t.Helper()
+	m := regexp.MustCompile(figure + ` ([+-]?\d+(?:\.\d+)?) %`).FindStringSubmatch(detail)
+	if m == nil {
+		t.Fatalf("no change of the %s: %s", figure, detail)
+	}
+	v, err := strconv.ParseFloat(m[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Ctrl+C while it loads and while it answers leaves the terminal as it was.
+func TestCtrlCOnTheScreen(t *testing.T) {
+	x := inTerminal(t, 100, 30, "--simulate-host", "ntfs")
+	x.waitFor("> ")
+	x.quit(keyStop+keyStop, 0)
+
+	x = inTerminal(t, 100, 30, "--simulate-host", "ntfs")
+	x.waitFor("idle")
+	x.types("Tell me a story about a dog.\r")
+	x.waitFor("decoding")
+	x.quit(keyStop+keyStop, 0)
+}
+
+// What cannot be opened is said on the terminal, in one line, once it is given back.
+func TestScreenOfAMissingModel(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "none.gguf")
+	x := inTerminal(t, 100, 30, missing)
+	select {
+	case <-x.ended:
+	case <-time.After(patience):
+		t.Fatal("did not end")
+	}
+	x.waitForText("bmoe: ", "none.gguf")
+	x.quit("", 1)
+}
+
+// waitForText is waitFor for what the program has left behind.
+func (x *terminal) waitForText(texts ...string) {
+	x.t.Helper()
+	deadline := time.Now().Add(5 * time.Second)
+	for _, text := range texts {
+		for !strings.Contains(x.screen(), text) {
+			if time.Now().After(deadline) {
+				x.t.Fatalf("%q is not on the terminal:\n%s", text, x.screen())
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// The chat line by line needs no terminal: a conversation may come from a file.
+func TestPlainChat(t *testing.T) {
+	cmd := program("--plain", "-n", "12", "--temp", "0")
+	cmd.Stdin = strings.NewReader("Who are you?\n/lanes 2\n/release on\n/again\n/runs\n/quit\n")
+	r := finish(t, cmd)
+	if r.code != 0 || r.stderr != "" {
+		t.Fatalf("exit code %d, %q", r.code, r.stderr)
+	}
+	for _, want := range []string{"I am a", "lanes 2: applied", "release-mmap on: applied", "run 2 against run 1 (lanes 2, release-mmap on)", "text identical"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("no %q in %s", want, r.stdout)
+		}
+	}
+	if bytes.ContainsRune([]byte(r.stdout), '\x1b') {
+		t.Errorf("an escape in %q", r.stdout)
+	}
+}
