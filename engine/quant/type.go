@@ -56,7 +56,9 @@ type layout struct {
 	bytes int // bytes of a block
 }
 
-var layouts = map[Type]layout{
+// layouts is indexed by type. It is an array because kernels ask it for every
+// call; types that are not there have no name.
+var layouts = [64]layout{
 	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2}, F64: {"F64", 1, 8},
 	I8: {"I8", 1, 1}, I16: {"I16", 1, 2}, I32: {"I32", 1, 4}, I64: {"I64", 1, 8},
 	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24},
@@ -71,31 +73,38 @@ var layouts = map[Type]layout{
 
 // Known reports whether the type is one whose size is known.
 func (t Type) Known() bool {
-	_, ok := layouts[t]
-	return ok
+	return t.layout().name != ""
+}
+
+// layout returns the type's layout, zero for an unknown type.
+func (t Type) layout() layout {
+	if int(t) < len(layouts) {
+		return layouts[t]
+	}
+	return layout{}
 }
 
 // String returns the type's usual name, as in Q4_K.
 func (t Type) String() string {
-	if l, ok := layouts[t]; ok {
-		return l.name
+	if t.Known() {
+		return t.layout().name
 	}
 	return fmt.Sprintf("type %d", uint32(t))
 }
 
 // BlockLen returns the number of elements in a block, or 0 for an unknown type.
-func (t Type) BlockLen() int { return layouts[t].elems }
+func (t Type) BlockLen() int { return t.layout().elems }
 
 // BlockBytes returns the size of a block in bytes, or 0 for an unknown type.
-func (t Type) BlockBytes() int { return layouts[t].bytes }
+func (t Type) BlockBytes() int { return t.layout().bytes }
 
 // RowBytes returns the bytes that a row of n elements takes. It is an error if
 // the type is unknown, or if n is negative, not a whole number of blocks, or
 // so large that the size overflows.
 func (t Type) RowBytes(n int64) (int64, error) {
-	l, ok := layouts[t]
+	l := t.layout()
 	switch {
-	case !ok:
+	case !t.Known():
 		return 0, fmt.Errorf("unknown tensor %v", t)
 	case n < 0 || n%int64(l.elems) != 0:
 		return 0, fmt.Errorf("row of %d elements is not a whole number of %s blocks of %d", n, l.name, l.elems)
@@ -108,8 +117,8 @@ func (t Type) RowBytes(n int64) (int64, error) {
 // ParseType returns the type with the given name, as printed by String.
 func ParseType(name string) (Type, bool) {
 	for t, l := range layouts {
-		if l.name == name {
-			return t, true
+		if name != "" && l.name == name {
+			return Type(t), true
 		}
 	}
 	return 0, false
