@@ -1,0 +1,75 @@
+package profile
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+)
+
+func TestNotMeasuredIsNull(t *testing.T) {
+	got, err := json.Marshal(struct {
+		None, NaN, Inf, Zero, Half Maybe[float64]
+		Count                      Maybe[int64]
+		Word                       Maybe[string]
+		Flag                       Maybe[bool]
+	}{NaN: Some(math.NaN()), Inf: Some(math.Inf(1)), Zero: Some(0.0), Half: Some(0.5), Count: Some[int64](0), Flag: Some(false)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"None":null,"NaN":null,"Inf":null,"Zero":0,"Half":0.5,"Count":0,"Word":null,"Flag":false}`
+	if string(got) != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestMaybeComesBack(t *testing.T) {
+	for _, text := range []string{"null", "0", "1.5"} {
+		var m Maybe[float64]
+		if err := json.Unmarshal([]byte(text), &m); err != nil {
+			t.Fatal(err)
+		}
+		if back, err := json.Marshal(m); err != nil || string(back) != text {
+			t.Errorf("%s came back as %s (%v)", text, back, err)
+		}
+	}
+}
+
+func TestRatioOfNothingIsNotMeasured(t *testing.T) {
+	if r := Ratio(1, 0); r.OK {
+		t.Errorf("1/0 is %v", r.Value)
+	}
+	if r := Ratio(1, 2); !r.OK || r.Value != 0.5 {
+		t.Errorf("1/2 is %+v", r)
+	}
+}
+
+func TestASumIsMeasuredOnlyIfAllPartsAre(t *testing.T) {
+	sum := Record{Run: 3, MajorFaults: Some[int64](0), CPU: Some[int64](0)}
+	sum.Add(&Record{Run: 9, Wall: 10, Compute: 4, Mgmt: 1, Stall: 3, Other: 2, Hits: 5, MajorFaults: Some[int64](2), CPU: Some[int64](7)})
+	sum.Add(&Record{Run: 9, Wall: 20, Compute: 14, Stall: 3, Other: 3, StallUnion: 4, Hits: 1, CPU: Some[int64](1)})
+	if sum.Run != 3 || sum.Tokens != 2 || sum.Wall != 30 || sum.Compute != 18 || sum.Mgmt != 1 || sum.Stall != 6 || sum.Other != 5 || sum.StallUnion != 4 || sum.Hits != 6 {
+		t.Errorf("%+v", sum)
+	}
+	if sum.MajorFaults.OK || !sum.CPU.OK || sum.CPU.Value != 8 {
+		t.Errorf("faults %+v, CPU %+v", sum.MajorFaults, sum.CPU)
+	}
+}
+
+func TestLatestWalksTheRing(t *testing.T) {
+	var s Snapshot
+	if _, ok := s.Latest(0); ok {
+		t.Error("a record before the first token")
+	}
+	for i := range RingTokens + 10 {
+		s.Tokens[s.Count%RingTokens] = Record{Step: i}
+		s.Count++
+	}
+	for _, c := range []struct{ back, step int }{{0, RingTokens + 9}, {1, RingTokens + 8}, {RingTokens - 1, 10}} {
+		if r, ok := s.Latest(c.back); !ok || r.Step != c.step {
+			t.Errorf("%d back: %+v, %v, want step %d", c.back, r, ok, c.step)
+		}
+	}
+	if _, ok := s.Latest(RingTokens); ok {
+		t.Error("a record that was overwritten")
+	}
+}
