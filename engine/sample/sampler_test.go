@@ -151,7 +151,7 @@ func TestDrawsFollowTheDistribution(t *testing.T) {
 			hist = recent
 		}
 		want := reference(o, logits, hist)
-		const draws = 100_000
+		const draws = 40_000
 		counts := make([]int, len(logits))
 		for range draws {
 			id, err := s.Sample(logits)
