@@ -143,7 +143,7 @@ func (m *qwen3moe) Prepare(c *Compute, n, ctx int) error {
 func (m *qwen3moe) Scratch() int64 {
 	s := &m.scratch
 	floats := len(s.x) + len(s.norm) + len(s.q) + len(s.k) + len(s.v) + len(s.att) + len(s.router) + len(s.table)
-	return int64(floats)*4 + s.acts.Bytes() + s.aActs.Bytes() + s.moe.bytes()
+	return int64(floats)*4 + s.acts.Bytes() + s.aActs.Bytes() + s.attn.Bytes() + s.moe.bytes()
 }
 
 func (m *qwen3moe) Forward(ctx context.Context, c *Compute, st State, ids []int32, logits []float32) error {
