@@ -2,5 +2,12 @@
 
 package kernel
 
-// detect needs to ask nothing: every arm64 processor has NEON.
-func detect() []isa { return []isa{isaNEON} }
+import "golang.org/x/sys/cpu"
+
+// detect asks only for the dot product: every arm64 processor has NEON.
+func detect() []isa {
+	if cpu.ARM64.HasASIMDDP {
+		return []isa{isaNEON, isaDotProd}
+	}
+	return []isa{isaNEON}
+}

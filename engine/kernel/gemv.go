@@ -10,10 +10,8 @@ type gemvKernel func(dst *float32, w *byte, rowBytes, blocks, groups int, x *byt
 // vector.
 type floatKernel func(dst *float32, w *byte, rowBytes, steps, groups int, x *float32)
 
-const (
-	gemvRows  = 8
-	floatRows = 4
-)
+// floatRows is the number of rows in a group of the float kernels.
+const floatRows = 4
 
 // asmBytes bounds the weights that one assembly call goes through: it cannot be
 // interrupted, and at the slowest rate that a core reads memory (some 3 GB/s)

@@ -4,6 +4,9 @@ package kernel
 
 import "bmoe/engine/quant"
 
+// gemvRows is the number of rows in a group of the gemv kernels.
+const gemvRows = 8
+
 // gemvKernels are indexed by instruction set and quant.Type.
 var gemvKernels = [...][64]gemvKernel{
 	isaAVX2: {

@@ -4,17 +4,17 @@
 
 package kernel
 
-// prepareQ8AVX2 quantises blocks of 32 as prepareQ8Generic does.
+// prepareQ8Vec quantises blocks of 32 as prepareQ8Generic does.
 //
 //go:noescape
-func prepareQ8AVX2(dst *byte, x *float32, blocks int)
+func prepareQ8Vec(dst *byte, x *float32, blocks int)
 
-// prepareQ8KAVX2 quantises blocks of 256 as prepareQ8KGeneric does.
+// prepareQ8KVec quantises blocks of 256 as prepareQ8KGeneric does.
 //
 //go:noescape
-func prepareQ8KAVX2(dst *byte, x *float32, blocks int)
+func prepareQ8KVec(dst *byte, x *float32, blocks int)
 
-// roundF16AVX2 rounds 8*steps floats to half precision.
+// roundF16Vec rounds 8*steps floats to half precision.
 //
 //go:noescape
-func roundF16AVX2(dst *float32, x *float32, steps int)
+func roundF16Vec(dst *float32, x *float32, steps int)

@@ -4,9 +4,9 @@
 
 #include "textflag.h"
 
-// func prepareQ8AVX2(dst *byte, x *float32, blocks int)
+// func prepareQ8Vec(dst *byte, x *float32, blocks int)
 // Requires: AVX, AVX2, F16C
-TEXT ·prepareQ8AVX2(SB), NOSPLIT, $0-24
+TEXT ·prepareQ8Vec(SB), NOSPLIT, $0-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    x+8(FP), CX
 	MOVQ    blocks+16(FP), DX
@@ -129,9 +129,9 @@ DATA c7<>+16(SB)/8, $0x0101010101010101
 DATA c7<>+24(SB)/8, $0x0101010101010101
 GLOBL c7<>(SB), RODATA|NOPTR, $32
 
-// func prepareQ8KAVX2(dst *byte, x *float32, blocks int)
+// func prepareQ8KVec(dst *byte, x *float32, blocks int)
 // Requires: AVX, AVX2
-TEXT ·prepareQ8KAVX2(SB), NOSPLIT, $0-24
+TEXT ·prepareQ8KVec(SB), NOSPLIT, $0-24
 	MOVQ    dst+0(FP), AX
 	MOVQ    x+8(FP), CX
 	MOVQ    blocks+16(FP), DX
@@ -394,9 +394,9 @@ DATA c8<>+16(SB)/8, $0x3f8000003f800000
 DATA c8<>+24(SB)/8, $0x3f8000003f800000
 GLOBL c8<>(SB), RODATA|NOPTR, $32
 
-// func roundF16AVX2(dst *float32, x *float32, steps int)
+// func roundF16Vec(dst *float32, x *float32, steps int)
 // Requires: AVX, F16C
-TEXT ·roundF16AVX2(SB), NOSPLIT, $0-24
+TEXT ·roundF16Vec(SB), NOSPLIT, $0-24
 	MOVQ dst+0(FP), AX
 	MOVQ x+8(FP), CX
 	MOVQ steps+16(FP), DX

@@ -149,4 +149,11 @@ func main() {
 			log.Fatalf("%s: %v", f.name, err)
 		}
 	}
+	for _, f := range armFiles {
+		a := newArm(f.dot)
+		f.make(a)
+		if err := a.write("..", f.name); err != nil {
+			log.Fatalf("%s: %v", f.name, err)
+		}
+	}
 }

@@ -72,7 +72,7 @@ func (p *prep) codes(x reg.Register, off int, inv, valid reg.VecVirtual) (q, sum
 }
 
 func (g *gen) prepareQ8() {
-	name := "prepareQ8" + g.suffix()
+	const name = "prepareQ8Vec"
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
@@ -128,7 +128,7 @@ func (g *gen) prepareQ8() {
 }
 
 func (g *gen) prepareQ8K() {
-	name := "prepareQ8K" + g.suffix()
+	const name = "prepareQ8KVec"
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
@@ -188,7 +188,7 @@ func (g *gen) prepareQ8K() {
 }
 
 func (g *gen) roundF16() {
-	name := "roundF16" + g.suffix()
+	const name = "roundF16Vec"
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")

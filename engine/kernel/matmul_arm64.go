@@ -1,0 +1,51 @@
+//go:build !noasm
+
+package kernel
+
+import "bmoe/engine/quant"
+
+// gemvRows is the number of rows in a group of the gemv kernels.
+const gemvRows = 4
+
+// gemvKernels are indexed by instruction set and quant.Type.
+var gemvKernels = [...][64]gemvKernel{
+	isaNEON: {
+		quant.Q8_0:   gemvQ8_0NEON,
+		quant.Q4_0:   gemvQ4_0NEON,
+		quant.Q4_1:   gemvQ4_1NEON,
+		quant.Q5_0:   gemvQ5_0NEON,
+		quant.Q5_1:   gemvQ5_1NEON,
+		quant.IQ4_NL: gemvIQ4NLNEON,
+		quant.MXFP4:  gemvMXFP4NEON,
+		quant.Q2_K:   gemvQ2KNEON,
+		quant.Q3_K:   gemvQ3KNEON,
+		quant.Q4_K:   gemvQ4KNEON,
+		quant.Q5_K:   gemvQ5KNEON,
+		quant.Q6_K:   gemvQ6KNEON,
+		quant.IQ4_XS: gemvIQ4XSNEON,
+	},
+	isaDotProd: {
+		quant.Q8_0:   gemvQ8_0DotProd,
+		quant.Q4_0:   gemvQ4_0DotProd,
+		quant.Q4_1:   gemvQ4_1DotProd,
+		quant.Q5_0:   gemvQ5_0DotProd,
+		quant.Q5_1:   gemvQ5_1DotProd,
+		quant.IQ4_NL: gemvIQ4NLDotProd,
+		quant.MXFP4:  gemvMXFP4DotProd,
+		quant.Q2_K:   gemvQ2KDotProd,
+		quant.Q3_K:   gemvQ3KDotProd,
+		quant.Q4_K:   gemvQ4KDotProd,
+		quant.Q5_K:   gemvQ5KDotProd,
+		quant.Q6_K:   gemvQ6KDotProd,
+		quant.IQ4_XS: gemvIQ4XSDotProd,
+	},
+}
+
+// floatKernels are indexed by instruction set and quant.Type.
+var floatKernels = [...][64]floatKernel{
+	isaNEON:    {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},
+	isaDotProd: {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},
+}
+
+// gemmKernels are indexed by instruction set and quant.Type.
+var gemmKernels [isaDotProd + 1][64]gemmKernel

@@ -1,0 +1,15 @@
+//go:build noasm || !(amd64 || arm64)
+
+package kernel
+
+const gemvRows = 8
+
+var (
+	gemvKernels  [1][64]gemvKernel
+	floatKernels [1][64]floatKernel
+	gemmKernels  [1][64]gemmKernel
+)
+
+func prepareQ8SIMD(v []block8, x []float32) bool  { return false }
+func prepareQ8KSIMD(v []blockK, x []float32) bool { return false }
+func roundF16SIMD(dst, x []float32) int           { return 0 }
