@@ -180,8 +180,8 @@ func TestInterruptInATerminal(t *testing.T) {
 
 // Anonymous memory stays under what the run says it allocated.
 func TestMemoryIsAccountedFor(t *testing.T) {
-	if !exists("/proc/self/status") {
-		t.Skip("the system does not tell anonymous memory apart")
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		t.Skip("the system does not tell anonymous memory apart: ", err)
 	}
 	args := []string{"-p", dogStory, "-n", "200", "--temp", "0", "--repeat-penalty", "1"}
 	var res profile.Result
@@ -228,5 +228,22 @@ func TestMemoryIsAccountedFor(t *testing.T) {
 	// the runtime does not count.
 	if peak > stated+2 {
 		t.Errorf("%.1f MiB of anonymous memory, but only %.1f are stated: %+v", peak, stated, m)
+	}
+}
+
+// Without room for the output, the run fails and says so.
+func TestOutputThatFails(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full: ", err)
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"-p", "hi"}, {"-p", "hi", "--json"}, {"--help"}, {"--tokenize", "hi"}} {
+		cmd := program(args...)
+		var errs strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &errs
+		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "writing to standard output: no space left") {
+			t.Errorf("%q: %v, %q", args, err, errs.String())
+		}
 	}
 }

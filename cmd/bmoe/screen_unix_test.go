@@ -321,7 +321,7 @@ func TestCtrlCOnTheScreen(t *testing.T) {
 
 // What cannot be opened is said on the terminal, in one line, once it is given back.
 func TestScreenOfAMissingModel(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "none.gguf")
+	missing := filepath.Join(tempDir(t), "none.gguf")
 	x := inTerminal(t, 100, 30, missing)
 	select {
 	case <-x.ended:

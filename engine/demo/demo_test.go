@@ -14,10 +14,26 @@ import (
 	"testing"
 )
 
+// tempDir returns a folder of the test's own. Unlike t.TempDir it takes no
+// offence if the folder cannot be removed, as under Wine.
+func tempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Log(err)
+		}
+	})
+	return dir
+}
+
 // cache points the package at an empty folder that does not exist yet.
 func cache(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "made", "on", "demand")
+	dir := filepath.Join(tempDir(t), "made", "on", "demand")
 	t.Setenv(DirVariable, dir)
 	return dir
 }
@@ -138,7 +154,7 @@ func TestProcessesAtOnce(t *testing.T) {
 }
 
 func TestFolderCannotBeWritten(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "file")
+	file := filepath.Join(tempDir(t), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
