@@ -21,41 +21,64 @@ func f16(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)
 // lanes, or this is a row's last piece.
 func mulAdd(part *[lanes]float32, w, x []float32) {
 	x = x[:len(w)]
-	for len(w) >= lanes {
-		a, b := (*[lanes]float32)(w), (*[lanes]float32)(x)
-		for i := range part {
-			part[i] += float32(a[i] * b[i])
+	whole := len(w) / lanes * lanes
+	for l := 0; l < lanes; l += 8 {
+		// As many sums as there are registers for.
+		p := (*[8]float32)(part[l:])
+		p0, p1, p2, p3, p4, p5, p6, p7 := p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]
+		for o := l; o < whole; o += lanes {
+			a, b := (*[8]float32)(w[o:]), (*[8]float32)(x[o:])
+			p0 += float32(a[0] * b[0])
+			p1 += float32(a[1] * b[1])
+			p2 += float32(a[2] * b[2])
+			p3 += float32(a[3] * b[3])
+			p4 += float32(a[4] * b[4])
+			p5 += float32(a[5] * b[5])
+			p6 += float32(a[6] * b[6])
+			p7 += float32(a[7] * b[7])
 		}
-		w, x = w[lanes:], x[lanes:]
+		*p = [8]float32{p0, p1, p2, p3, p4, p5, p6, p7}
 	}
-	for i := range w {
-		part[i] += float32(w[i] * x[i])
+	for i := whole; i < len(w); i++ {
+		part[i-whole] += float32(w[i] * x[i])
 	}
 }
 
-func dotF32(w []byte, x *vec) float32 {
+// dotFloats multiplies a row of floats.
+func dotFloats(t quant.Type, w []byte, x []float32) float32 {
 	var part [lanes]float32
-	for i, v := range x.f {
-		part[i%lanes] += float32(math.Float32frombits(binary.LittleEndian.Uint32(w[4*i:])) * v)
+	var buf [16 * lanes]float32
+	for len(x) > 0 {
+		n := min(len(buf), len(x))
+		v := buf[:n]
+		switch t {
+		case quant.F32:
+			for i := range v {
+				v[i] = math.Float32frombits(binary.LittleEndian.Uint32(w[4*i:]))
+			}
+		case quant.F16:
+			for i := range v {
+				h := binary.LittleEndian.Uint16(w[2*i:])
+				if e := h & 0x7c00; e == 0 || e == 0x7c00 {
+					v[i] = quant.F16ToF32(h)
+					continue
+				}
+				v[i] = math.Float32frombits(uint32(h&0x8000)<<16 | (uint32(h&0x7fff)<<13 + 112<<23))
+			}
+		case quant.BF16:
+			for i := range v {
+				v[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(w[2*i:])) << 16)
+			}
+		}
+		mulAdd(&part, v, x[:n])
+		w, x = w[t.BlockBytes()*n:], x[n:]
 	}
 	return fold(&part)
 }
 
-func dotF16(w []byte, x *vec) float32 {
-	var part [lanes]float32
-	for i, v := range x.f {
-		part[i%lanes] += float32(f16(w[2*i:]) * v)
-	}
-	return fold(&part)
-}
-
-func dotBF16(w []byte, x *vec) float32 {
-	var part [lanes]float32
-	for i, v := range x.f {
-		part[i%lanes] += float32(quant.BF16ToF32(binary.LittleEndian.Uint16(w[2*i:])) * v)
-	}
-	return fold(&part)
-}
+func dotF32(w []byte, x *vec) float32  { return dotFloats(quant.F32, w, x.f) }
+func dotF16(w []byte, x *vec) float32  { return dotFloats(quant.F16, w, x.f) }
+func dotBF16(w []byte, x *vec) float32 { return dotFloats(quant.BF16, w, x.f) }
 
 // scaled is a block's contribution. The outer conversion keeps compilers from
 // fusing the product with the addition that follows.

@@ -1,36 +1,102 @@
 package kernel
 
-import "bmoe/engine/quant"
+import (
+	"unsafe"
 
-// The code-book types go through their dequantised values. These are a grid
-// value or a small fraction times a scale; dividing by the superblock's factor
-// would give back integers, but only the order of the additions has to be
-// fixed, and it is: entries in order, in float64, rounded once a superblock.
+	"bmoe/engine/quant"
+)
 
-// dotDequantized multiplies superblocks of 256 by way of their values.
-func dotDequantized(t quant.Type, w []byte, x *vec) float32 {
-	var acc float32
-	var v [256]float32
-	bytes := t.BlockBytes()
-	for b := range x.k {
-		xb := &x.k[b]
-		dequantize(t, v[:], w[bytes*b:bytes*(b+1)])
-		var sum float64
-		for i, c := range &xb.q {
-			// 24 bits times 8 bits: the product is exact.
-			sum += float64(v[i]) * float64(c)
+// The code-book and ternary types are taken apart into small integers first
+// (quant.Unpacked), superblock by superblock; from there on they are one type.
+
+// dotUnpacked returns the definition of a product for such a type.
+func dotUnpacked(t quant.Type) func(w []byte, x *vec) float32 {
+	return func(w []byte, x *vec) float32 {
+		var acc float32
+		var u quant.Unpacked
+		for b := range x.k {
+			xb := &x.k[b]
+			quant.Unpack(t, &u, w[t.BlockBytes()*b:])
+			var sum int32
+			for g, sc := range u.Scales {
+				s := int32(0)
+				for i := 16 * g; i < 16*g+16; i++ {
+					s += int32(int8(u.Codes[i])) * int32(xb.q[i])
+				}
+				sum += int32(sc) * s
+			}
+			acc += scaled(sum, u.D, xb.scale)
 		}
-		acc += float32(float32(sum) * xb.scale)
+		return acc
+	}
+}
+
+// wordsUnpacked gives the same result for a row that has been taken apart.
+func wordsUnpacked(row []quant.Unpacked, x *vec, p []int64) float32 {
+	var acc float32
+	for b := range row {
+		u, xb := &row[b], &x.k[b]
+		const flip = 0x8080808080808080 // plus 128
+		var sum int32
+		for g, sc := range u.Scales {
+			y := (*[8]int64)(p[128*b+8*g:])
+			s := eightBytes(u64(u.Codes[16*g:])^flip, (*[4]int64)(y[0:])) + eightBytes(u64(u.Codes[16*g+8:])^flip, (*[4]int64)(y[4:]))
+			sum += int32(sc) * (pairSum(s) - 128*int32(xb.sum16[g]))
+		}
+		acc += scaled(sum, u.D, xb.scale)
 	}
 	return acc
 }
 
-func dotIQ1S(w []byte, x *vec) float32   { return dotDequantized(quant.IQ1_S, w, x) }
-func dotIQ1M(w []byte, x *vec) float32   { return dotDequantized(quant.IQ1_M, w, x) }
-func dotIQ2XXS(w []byte, x *vec) float32 { return dotDequantized(quant.IQ2_XXS, w, x) }
-func dotIQ2XS(w []byte, x *vec) float32  { return dotDequantized(quant.IQ2_XS, w, x) }
-func dotIQ2S(w []byte, x *vec) float32   { return dotDequantized(quant.IQ2_S, w, x) }
-func dotIQ3XXS(w []byte, x *vec) float32 { return dotDequantized(quant.IQ3_XXS, w, x) }
-func dotIQ3S(w []byte, x *vec) float32   { return dotDequantized(quant.IQ3_S, w, x) }
-func dotTQ1(w []byte, x *vec) float32    { return dotDequantized(quant.TQ1_0, w, x) }
-func dotTQ2(w []byte, x *vec) float32    { return dotDequantized(quant.TQ2_0, w, x) }
+// unpackedBytes is the size of a superblock that has been taken apart.
+const unpackedBytes = int(unsafe.Sizeof(quant.Unpacked{}))
+
+// unpackRow takes row r apart.
+func (c *call) unpackRow(dst []quant.Unpacked, r int) {
+	t := c.w.Type
+	bytes, rb := t.BlockBytes(), c.w.RowBytes()
+	row := c.w.Data[r*rb : (r+1)*rb]
+	for b := range dst {
+		quant.Unpack(t, &dst[b], row[b*bytes:])
+	}
+}
+
+// unpacked computes the call for a type that is taken apart first: rows are, in
+// groups, and each group meets all vectors.
+func (c *call) unpacked() {
+	s := getScratch()
+	defer putScratch(s)
+	blocks := c.w.Cols / 256
+	k := unpackedKernels[active]
+	if k == nil || c.w.Rows < gemvRows {
+		row := s.rows(blocks)
+		for j := range c.n {
+			s.x = c.a.vec(c.form, c.token(j))
+			s.words = packPairs.packVec(s.words[:0], &s.x)
+			for r := c.r0; r < c.r1; r++ {
+				c.unpackRow(row, r)
+				c.dst[j*c.stride+r-c.row0] = wordsUnpacked(row, &s.x, s.words)
+			}
+		}
+		return
+	}
+	group := s.rows(gemvRows * blocks)
+	for r := c.r0; r < c.r1; r += gemvRows {
+		first, end := min(r, c.w.Rows-gemvRows), min(r+gemvRows, c.r1)
+		for i := range gemvRows {
+			c.unpackRow(group[i*blocks:(i+1)*blocks], first+i)
+		}
+		for j := range c.n {
+			x, n := s.at(c, j)
+			k(&s.tail[0], (*byte)(unsafe.Pointer(&group[0])), blocks*unpackedBytes, n, 1, x)
+			copy(c.dst[j*c.stride+r-c.row0:][:end-r], s.tail[r-first:])
+		}
+	}
+}
+
+func (s *scratch) rows(n int) []quant.Unpacked {
+	if len(s.units) < n {
+		s.units = make([]quant.Unpacked, n)
+	}
+	return s.units[:n]
+}

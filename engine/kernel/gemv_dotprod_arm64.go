@@ -68,3 +68,8 @@ func gemvQ6KDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte
 //
 //go:noescape
 func gemvIQ4XSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvUnpackedDotProd multiplies rows of Unpacked with a Q8_K vector.
+//
+//go:noescape
+func gemvUnpackedDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)

@@ -4442,6 +4442,401 @@ block26:
 	BNE group25
 	RET
 
+// func gemvUnpackedDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvUnpackedDotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+
+group27:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block28:
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x3dc04085 // ldr q5, [x4, #256]
+	WORD $0x0f10a4a6 // sxtl v6.4s, v5.4h
+	WORD $0x4f10a4a7 // sxtl2 v7.4s, v5.8h
+	WORD $0x3dc04488 // ldr q8, [x4, #272]
+	WORD $0x0f10a509 // sxtl v9.4s, v8.4h
+	WORD $0x4f10a50a // sxtl2 v10.4s, v8.8h
+	WORD $0x3dc0008b // ldr q11, [x4, #0]
+	WORD $0x3dc0048c // ldr q12, [x4, #16]
+	WORD $0x3dc0010d // ldr q13, [x8, #0]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8d956e // sdot v14.4s, v11.16b, v13.16b
+	WORD $0x6f8601c1 // mla.4s v1, v14, v6[0]
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e8f9590 // sdot v16.4s, v12.16b, v15.16b
+	WORD $0x6fa60201 // mla.4s v1, v16, v6[1]
+	WORD $0x3dc00891 // ldr q17, [x4, #32]
+	WORD $0x3dc00c92 // ldr q18, [x4, #48]
+	WORD $0x3dc00913 // ldr q19, [x8, #32]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e939634 // sdot v20.4s, v17.16b, v19.16b
+	WORD $0x6f860a81 // mla.4s v1, v20, v6[2]
+	WORD $0x3dc00d15 // ldr q21, [x8, #48]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e959656 // sdot v22.4s, v18.16b, v21.16b
+	WORD $0x6fa60ac1 // mla.4s v1, v22, v6[3]
+	WORD $0x3dc01097 // ldr q23, [x4, #64]
+	WORD $0x3dc01498 // ldr q24, [x4, #80]
+	WORD $0x3dc01119 // ldr q25, [x8, #64]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e9996fa // sdot v26.4s, v23.16b, v25.16b
+	WORD $0x6f870341 // mla.4s v1, v26, v7[0]
+	WORD $0x3dc0151b // ldr q27, [x8, #80]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9b971c // sdot v28.4s, v24.16b, v27.16b
+	WORD $0x6fa70381 // mla.4s v1, v28, v7[1]
+	WORD $0x3dc0189d // ldr q29, [x4, #96]
+	WORD $0x3dc01c9e // ldr q30, [x4, #112]
+	WORD $0x3dc0191f // ldr q31, [x8, #96]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x4e9f97a5 // sdot v5.4s, v29.16b, v31.16b
+	WORD $0x6f8708a1 // mla.4s v1, v5, v7[2]
+	WORD $0x3dc01d08 // ldr q8, [x8, #112]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e8897cb // sdot v11.4s, v30.16b, v8.16b
+	WORD $0x6fa70961 // mla.4s v1, v11, v7[3]
+	WORD $0x3dc0208d // ldr q13, [x4, #128]
+	WORD $0x3dc0248e // ldr q14, [x4, #144]
+	WORD $0x3dc0210c // ldr q12, [x8, #128]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8c95af // sdot v15.4s, v13.16b, v12.16b
+	WORD $0x6f8901e1 // mla.4s v1, v15, v9[0]
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9095d1 // sdot v17.4s, v14.16b, v16.16b
+	WORD $0x6fa90221 // mla.4s v1, v17, v9[1]
+	WORD $0x3dc02893 // ldr q19, [x4, #160]
+	WORD $0x3dc02c94 // ldr q20, [x4, #176]
+	WORD $0x3dc02912 // ldr q18, [x8, #160]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e929675 // sdot v21.4s, v19.16b, v18.16b
+	WORD $0x6f890aa1 // mla.4s v1, v21, v9[2]
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969697 // sdot v23.4s, v20.16b, v22.16b
+	WORD $0x6fa90ae1 // mla.4s v1, v23, v9[3]
+	WORD $0x3dc03099 // ldr q25, [x4, #192]
+	WORD $0x3dc0349a // ldr q26, [x4, #208]
+	WORD $0x3dc03118 // ldr q24, [x8, #192]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e98973b // sdot v27.4s, v25.16b, v24.16b
+	WORD $0x6f8a0361 // mla.4s v1, v27, v10[0]
+	WORD $0x3dc0351c // ldr q28, [x8, #208]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9c975d // sdot v29.4s, v26.16b, v28.16b
+	WORD $0x6faa03a1 // mla.4s v1, v29, v10[1]
+	WORD $0x3dc0389f // ldr q31, [x4, #224]
+	WORD $0x3dc03c85 // ldr q5, [x4, #240]
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e9e97e8 // sdot v8.4s, v31.16b, v30.16b
+	WORD $0x6f8a0901 // mla.4s v1, v8, v10[2]
+	WORD $0x3dc03d0b // ldr q11, [x8, #240]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e8b94ad // sdot v13.4s, v5.16b, v11.16b
+	WORD $0x6faa09a1 // mla.4s v1, v13, v10[3]
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x3dc040ac // ldr q12, [x5, #256]
+	WORD $0x0f10a58f // sxtl v15.4s, v12.4h
+	WORD $0x4f10a58e // sxtl2 v14.4s, v12.8h
+	WORD $0x3dc044b0 // ldr q16, [x5, #272]
+	WORD $0x0f10a611 // sxtl v17.4s, v16.4h
+	WORD $0x4f10a613 // sxtl2 v19.4s, v16.8h
+	WORD $0x3dc000b2 // ldr q18, [x5, #0]
+	WORD $0x3dc004b5 // ldr q21, [x5, #16]
+	WORD $0x3dc00114 // ldr q20, [x8, #0]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e949656 // sdot v22.4s, v18.16b, v20.16b
+	WORD $0x6f8f02c2 // mla.4s v2, v22, v15[0]
+	WORD $0x3dc00517 // ldr q23, [x8, #16]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9796b9 // sdot v25.4s, v21.16b, v23.16b
+	WORD $0x6faf0322 // mla.4s v2, v25, v15[1]
+	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3dc00cbb // ldr q27, [x5, #48]
+	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9a971c // sdot v28.4s, v24.16b, v26.16b
+	WORD $0x6f8f0b82 // mla.4s v2, v28, v15[2]
+	WORD $0x3dc00d1d // ldr q29, [x8, #48]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9d977f // sdot v31.4s, v27.16b, v29.16b
+	WORD $0x6faf0be2 // mla.4s v2, v31, v15[3]
+	WORD $0x3dc010be // ldr q30, [x5, #64]
+	WORD $0x3dc014a8 // ldr q8, [x5, #80]
+	WORD $0x3dc01105 // ldr q5, [x8, #64]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e8597cb // sdot v11.4s, v30.16b, v5.16b
+	WORD $0x6f8e0162 // mla.4s v2, v11, v14[0]
+	WORD $0x3dc0150d // ldr q13, [x8, #80]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x4e8d9506 // sdot v6.4s, v8.16b, v13.16b
+	WORD $0x6fae00c2 // mla.4s v2, v6, v14[1]
+	WORD $0x3dc018a7 // ldr q7, [x5, #96]
+	WORD $0x3dc01ca9 // ldr q9, [x5, #112]
+	WORD $0x3dc0190a // ldr q10, [x8, #96]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4e8a94ec // sdot v12.4s, v7.16b, v10.16b
+	WORD $0x6f8e0982 // mla.4s v2, v12, v14[2]
+	WORD $0x3dc01d10 // ldr q16, [x8, #112]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e909532 // sdot v18.4s, v9.16b, v16.16b
+	WORD $0x6fae0a42 // mla.4s v2, v18, v14[3]
+	WORD $0x3dc020b4 // ldr q20, [x5, #128]
+	WORD $0x3dc024b6 // ldr q22, [x5, #144]
+	WORD $0x3dc02115 // ldr q21, [x8, #128]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e959697 // sdot v23.4s, v20.16b, v21.16b
+	WORD $0x6f9102e2 // mla.4s v2, v23, v17[0]
+	WORD $0x3dc02519 // ldr q25, [x8, #144]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e9996d8 // sdot v24.4s, v22.16b, v25.16b
+	WORD $0x6fb10302 // mla.4s v2, v24, v17[1]
+	WORD $0x3dc028ba // ldr q26, [x5, #160]
+	WORD $0x3dc02cbc // ldr q28, [x5, #176]
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9b975d // sdot v29.4s, v26.16b, v27.16b
+	WORD $0x6f910ba2 // mla.4s v2, v29, v17[2]
+	WORD $0x3dc02d1f // ldr q31, [x8, #176]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9f979e // sdot v30.4s, v28.16b, v31.16b
+	WORD $0x6fb10bc2 // mla.4s v2, v30, v17[3]
+	WORD $0x3dc030a5 // ldr q5, [x5, #192]
+	WORD $0x3dc034ab // ldr q11, [x5, #208]
+	WORD $0x3dc03108 // ldr q8, [x8, #192]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e8894ad // sdot v13.4s, v5.16b, v8.16b
+	WORD $0x6f9301a2 // mla.4s v2, v13, v19[0]
+	WORD $0x3dc03506 // ldr q6, [x8, #208]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x4e869567 // sdot v7.4s, v11.16b, v6.16b
+	WORD $0x6fb300e2 // mla.4s v2, v7, v19[1]
+	WORD $0x3dc038aa // ldr q10, [x5, #224]
+	WORD $0x3dc03cac // ldr q12, [x5, #240]
+	WORD $0x3dc03909 // ldr q9, [x8, #224]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e899550 // sdot v16.4s, v10.16b, v9.16b
+	WORD $0x6f930a02 // mla.4s v2, v16, v19[2]
+	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e929594 // sdot v20.4s, v12.16b, v18.16b
+	WORD $0x6fb30a82 // mla.4s v2, v20, v19[3]
+	WORD $0x4f00e403 // movi v3.16b, #0
+	WORD $0x3dc040d5 // ldr q21, [x6, #256]
+	WORD $0x0f10a6b7 // sxtl v23.4s, v21.4h
+	WORD $0x4f10a6b6 // sxtl2 v22.4s, v21.8h
+	WORD $0x3dc044d9 // ldr q25, [x6, #272]
+	WORD $0x0f10a738 // sxtl v24.4s, v25.4h
+	WORD $0x4f10a73a // sxtl2 v26.4s, v25.8h
+	WORD $0x3dc000db // ldr q27, [x6, #0]
+	WORD $0x3dc004dd // ldr q29, [x6, #16]
+	WORD $0x3dc0011c // ldr q28, [x8, #0]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9c977f // sdot v31.4s, v27.16b, v28.16b
+	WORD $0x6f9703e3 // mla.4s v3, v31, v23[0]
+	WORD $0x3dc0051e // ldr q30, [x8, #16]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x4e9e97a5 // sdot v5.4s, v29.16b, v30.16b
+	WORD $0x6fb700a3 // mla.4s v3, v5, v23[1]
+	WORD $0x3dc008c8 // ldr q8, [x6, #32]
+	WORD $0x3dc00ccd // ldr q13, [x6, #48]
+	WORD $0x3dc0090b // ldr q11, [x8, #32]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x4e8b9506 // sdot v6.4s, v8.16b, v11.16b
+	WORD $0x6f9708c3 // mla.4s v3, v6, v23[2]
+	WORD $0x3dc00d07 // ldr q7, [x8, #48]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e8795aa // sdot v10.4s, v13.16b, v7.16b
+	WORD $0x6fb70943 // mla.4s v3, v10, v23[3]
+	WORD $0x3dc010c9 // ldr q9, [x6, #64]
+	WORD $0x3dc014d0 // ldr q16, [x6, #80]
+	WORD $0x3dc0110c // ldr q12, [x8, #64]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e8c9532 // sdot v18.4s, v9.16b, v12.16b
+	WORD $0x6f960243 // mla.4s v3, v18, v22[0]
+	WORD $0x3dc01514 // ldr q20, [x8, #80]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e94960f // sdot v15.4s, v16.16b, v20.16b
+	WORD $0x6fb601e3 // mla.4s v3, v15, v22[1]
+	WORD $0x3dc018ce // ldr q14, [x6, #96]
+	WORD $0x3dc01cd1 // ldr q17, [x6, #112]
+	WORD $0x3dc01913 // ldr q19, [x8, #96]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9395d5 // sdot v21.4s, v14.16b, v19.16b
+	WORD $0x6f960aa3 // mla.4s v3, v21, v22[2]
+	WORD $0x3dc01d19 // ldr q25, [x8, #112]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e99963b // sdot v27.4s, v17.16b, v25.16b
+	WORD $0x6fb60b63 // mla.4s v3, v27, v22[3]
+	WORD $0x3dc020dc // ldr q28, [x6, #128]
+	WORD $0x3dc024df // ldr q31, [x6, #144]
+	WORD $0x3dc0211d // ldr q29, [x8, #128]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9d979e // sdot v30.4s, v28.16b, v29.16b
+	WORD $0x6f9803c3 // mla.4s v3, v30, v24[0]
+	WORD $0x3dc02505 // ldr q5, [x8, #144]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8597e8 // sdot v8.4s, v31.16b, v5.16b
+	WORD $0x6fb80103 // mla.4s v3, v8, v24[1]
+	WORD $0x3dc028cb // ldr q11, [x6, #160]
+	WORD $0x3dc02cc6 // ldr q6, [x6, #176]
+	WORD $0x3dc0290d // ldr q13, [x8, #160]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x4e8d9567 // sdot v7.4s, v11.16b, v13.16b
+	WORD $0x6f9808e3 // mla.4s v3, v7, v24[2]
+	WORD $0x3dc02d0a // ldr q10, [x8, #176]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e8a94c9 // sdot v9.4s, v6.16b, v10.16b
+	WORD $0x6fb80923 // mla.4s v3, v9, v24[3]
+	WORD $0x3dc030cc // ldr q12, [x6, #192]
+	WORD $0x3dc034d2 // ldr q18, [x6, #208]
+	WORD $0x3dc03110 // ldr q16, [x8, #192]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e909594 // sdot v20.4s, v12.16b, v16.16b
+	WORD $0x6f9a0283 // mla.4s v3, v20, v26[0]
+	WORD $0x3dc0350f // ldr q15, [x8, #208]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8f964e // sdot v14.4s, v18.16b, v15.16b
+	WORD $0x6fba01c3 // mla.4s v3, v14, v26[1]
+	WORD $0x3dc038d3 // ldr q19, [x6, #224]
+	WORD $0x3dc03cd5 // ldr q21, [x6, #240]
+	WORD $0x3dc03911 // ldr q17, [x8, #224]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e919679 // sdot v25.4s, v19.16b, v17.16b
+	WORD $0x6f9a0b23 // mla.4s v3, v25, v26[2]
+	WORD $0x3dc03d1b // ldr q27, [x8, #240]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9b96bc // sdot v28.4s, v21.16b, v27.16b
+	WORD $0x6fba0b83 // mla.4s v3, v28, v26[3]
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3dc040fd // ldr q29, [x7, #256]
+	WORD $0x0f10a7be // sxtl v30.4s, v29.4h
+	WORD $0x4f10a7bf // sxtl2 v31.4s, v29.8h
+	WORD $0x3dc044e5 // ldr q5, [x7, #272]
+	WORD $0x0f10a4a8 // sxtl v8.4s, v5.4h
+	WORD $0x4f10a4ab // sxtl2 v11.4s, v5.8h
+	WORD $0x3dc000ed // ldr q13, [x7, #0]
+	WORD $0x3dc004e7 // ldr q7, [x7, #16]
+	WORD $0x3dc00106 // ldr q6, [x8, #0]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e8695aa // sdot v10.4s, v13.16b, v6.16b
+	WORD $0x6f9e0144 // mla.4s v4, v10, v30[0]
+	WORD $0x3dc00509 // ldr q9, [x8, #16]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4e8994ec // sdot v12.4s, v7.16b, v9.16b
+	WORD $0x6fbe0184 // mla.4s v4, v12, v30[1]
+	WORD $0x3dc008f0 // ldr q16, [x7, #32]
+	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e92960f // sdot v15.4s, v16.16b, v18.16b
+	WORD $0x6f9e09e4 // mla.4s v4, v15, v30[2]
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e8e9693 // sdot v19.4s, v20.16b, v14.16b
+	WORD $0x6fbe0a64 // mla.4s v4, v19, v30[3]
+	WORD $0x3dc010f1 // ldr q17, [x7, #64]
+	WORD $0x3dc014f9 // ldr q25, [x7, #80]
+	WORD $0x3dc01115 // ldr q21, [x8, #64]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e95963b // sdot v27.4s, v17.16b, v21.16b
+	WORD $0x6f9f0364 // mla.4s v4, v27, v31[0]
+	WORD $0x3dc0151c // ldr q28, [x8, #80]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9c9737 // sdot v23.4s, v25.16b, v28.16b
+	WORD $0x6fbf02e4 // mla.4s v4, v23, v31[1]
+	WORD $0x3dc018f6 // ldr q22, [x7, #96]
+	WORD $0x3dc01cf8 // ldr q24, [x7, #112]
+	WORD $0x3dc0191a // ldr q26, [x8, #96]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9a96dd // sdot v29.4s, v22.16b, v26.16b
+	WORD $0x6f9f0ba4 // mla.4s v4, v29, v31[2]
+	WORD $0x3dc01d05 // ldr q5, [x8, #112]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e85970d // sdot v13.4s, v24.16b, v5.16b
+	WORD $0x6fbf09a4 // mla.4s v4, v13, v31[3]
+	WORD $0x3dc020e6 // ldr q6, [x7, #128]
+	WORD $0x3dc024ea // ldr q10, [x7, #144]
+	WORD $0x3dc02107 // ldr q7, [x8, #128]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e8794c9 // sdot v9.4s, v6.16b, v7.16b
+	WORD $0x6f880124 // mla.4s v4, v9, v8[0]
+	WORD $0x3dc0250c // ldr q12, [x8, #144]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e8c9550 // sdot v16.4s, v10.16b, v12.16b
+	WORD $0x6fa80204 // mla.4s v4, v16, v8[1]
+	WORD $0x3dc028f2 // ldr q18, [x7, #160]
+	WORD $0x3dc02cef // ldr q15, [x7, #176]
+	WORD $0x3dc02914 // ldr q20, [x8, #160]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e94964e // sdot v14.4s, v18.16b, v20.16b
+	WORD $0x6f8809c4 // mla.4s v4, v14, v8[2]
+	WORD $0x3dc02d13 // ldr q19, [x8, #176]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9395f1 // sdot v17.4s, v15.16b, v19.16b
+	WORD $0x6fa80a24 // mla.4s v4, v17, v8[3]
+	WORD $0x3dc030f5 // ldr q21, [x7, #192]
+	WORD $0x3dc034fb // ldr q27, [x7, #208]
+	WORD $0x3dc03119 // ldr q25, [x8, #192]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9996bc // sdot v28.4s, v21.16b, v25.16b
+	WORD $0x6f8b0384 // mla.4s v4, v28, v11[0]
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e979776 // sdot v22.4s, v27.16b, v23.16b
+	WORD $0x6fab02c4 // mla.4s v4, v22, v11[1]
+	WORD $0x3dc038fa // ldr q26, [x7, #224]
+	WORD $0x3dc03cfd // ldr q29, [x7, #240]
+	WORD $0x3dc03918 // ldr q24, [x8, #224]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x4e989745 // sdot v5.4s, v26.16b, v24.16b
+	WORD $0x6f8b08a4 // mla.4s v4, v5, v11[2]
+	WORD $0x3dc03d0d // ldr q13, [x8, #240]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x4e8d97a6 // sdot v6.4s, v29.16b, v13.16b
+	WORD $0x6fab08c4 // mla.4s v4, v6, v11[3]
+	WORD $0x4ea2bc21 // addp v1.4s, v1.4s, v2.4s
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4ea3bc21 // addp v1.4s, v1.4s, v3.4s
+	WORD $0x3dc04d07 // ldr q7, [x8, #304]
+	ADD $288, R4, R16
+	VLD1 (R16), V9.S[0]
+	ADD $288, R5, R16
+	VLD1 (R16), V9.S[1]
+	ADD $288, R6, R16
+	VLD1 (R16), V9.S[2]
+	ADD $288, R7, R16
+	VLD1 (R16), V9.S[3]
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4f879129 // fmul.4s v9, v9, v7[0]
+	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	ADD $292, R4, R4
+	ADD $292, R5, R5
+	ADD $292, R6, R6
+	ADD $292, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block28
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group27
+	RET
+
 DATA c0<>+0(SB)/8, $0x0000000800000008
 DATA c0<>+8(SB)/8, $0x0000000800000008
 GLOBL c0<>(SB), RODATA|NOPTR, $16

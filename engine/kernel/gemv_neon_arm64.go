@@ -68,3 +68,8 @@ func gemvQ6KNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
 //
 //go:noescape
 func gemvIQ4XSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvUnpackedNEON multiplies rows of Unpacked with a Q8_K vector.
+//
+//go:noescape
+func gemvUnpackedNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)

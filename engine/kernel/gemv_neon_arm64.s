@@ -5006,6 +5006,465 @@ block26:
 	BNE group25
 	RET
 
+// func gemvUnpackedNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvUnpackedNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+
+group27:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block28:
+	WORD $0x4f00e401 // movi v1.16b, #0
+	WORD $0x3dc04085 // ldr q5, [x4, #256]
+	WORD $0x0f10a4a6 // sxtl v6.4s, v5.4h
+	WORD $0x4f10a4a7 // sxtl2 v7.4s, v5.8h
+	WORD $0x3dc04488 // ldr q8, [x4, #272]
+	WORD $0x0f10a509 // sxtl v9.4s, v8.4h
+	WORD $0x4f10a50a // sxtl2 v10.4s, v8.8h
+	WORD $0x3dc0008b // ldr q11, [x4, #0]
+	WORD $0x3dc0048c // ldr q12, [x4, #16]
+	WORD $0x3dc0010d // ldr q13, [x8, #0]
+	WORD $0x0e2dc16f // smull v15.8h, v11.8b, v13.8b
+	WORD $0x4e2d816f // smlal2 v15.8h, v11.16b, v13.16b
+	WORD $0x4e6029ee // saddlp v14.4s, v15.8h
+	WORD $0x6f8601c1 // mla.4s v1, v14, v6[0]
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x0e30c192 // smull v18.8h, v12.8b, v16.8b
+	WORD $0x4e308192 // smlal2 v18.8h, v12.16b, v16.16b
+	WORD $0x4e602a51 // saddlp v17.4s, v18.8h
+	WORD $0x6fa60221 // mla.4s v1, v17, v6[1]
+	WORD $0x3dc00893 // ldr q19, [x4, #32]
+	WORD $0x3dc00c94 // ldr q20, [x4, #48]
+	WORD $0x3dc00915 // ldr q21, [x8, #32]
+	WORD $0x0e35c277 // smull v23.8h, v19.8b, v21.8b
+	WORD $0x4e358277 // smlal2 v23.8h, v19.16b, v21.16b
+	WORD $0x4e602af6 // saddlp v22.4s, v23.8h
+	WORD $0x6f860ac1 // mla.4s v1, v22, v6[2]
+	WORD $0x3dc00d18 // ldr q24, [x8, #48]
+	WORD $0x0e38c29a // smull v26.8h, v20.8b, v24.8b
+	WORD $0x4e38829a // smlal2 v26.8h, v20.16b, v24.16b
+	WORD $0x4e602b59 // saddlp v25.4s, v26.8h
+	WORD $0x6fa60b21 // mla.4s v1, v25, v6[3]
+	WORD $0x3dc0109b // ldr q27, [x4, #64]
+	WORD $0x3dc0149c // ldr q28, [x4, #80]
+	WORD $0x3dc0111d // ldr q29, [x8, #64]
+	WORD $0x0e3dc37f // smull v31.8h, v27.8b, v29.8b
+	WORD $0x4e3d837f // smlal2 v31.8h, v27.16b, v29.16b
+	WORD $0x4e602bfe // saddlp v30.4s, v31.8h
+	WORD $0x6f8703c1 // mla.4s v1, v30, v7[0]
+	WORD $0x3dc01505 // ldr q5, [x8, #80]
+	WORD $0x0e25c38f // smull v15.8h, v28.8b, v5.8b
+	WORD $0x4e25838f // smlal2 v15.8h, v28.16b, v5.16b
+	WORD $0x4e6029e8 // saddlp v8.4s, v15.8h
+	WORD $0x6fa70101 // mla.4s v1, v8, v7[1]
+	WORD $0x3dc0188b // ldr q11, [x4, #96]
+	WORD $0x3dc01c8d // ldr q13, [x4, #112]
+	WORD $0x3dc0190e // ldr q14, [x8, #96]
+	WORD $0x0e2ec16c // smull v12.8h, v11.8b, v14.8b
+	WORD $0x4e2e816c // smlal2 v12.8h, v11.16b, v14.16b
+	WORD $0x4e602992 // saddlp v18.4s, v12.8h
+	WORD $0x6f870a41 // mla.4s v1, v18, v7[2]
+	WORD $0x3dc01d10 // ldr q16, [x8, #112]
+	WORD $0x0e30c1b7 // smull v23.8h, v13.8b, v16.8b
+	WORD $0x4e3081b7 // smlal2 v23.8h, v13.16b, v16.16b
+	WORD $0x4e602af1 // saddlp v17.4s, v23.8h
+	WORD $0x6fa70a21 // mla.4s v1, v17, v7[3]
+	WORD $0x3dc02093 // ldr q19, [x4, #128]
+	WORD $0x3dc02495 // ldr q21, [x4, #144]
+	WORD $0x3dc02116 // ldr q22, [x8, #128]
+	WORD $0x0e36c274 // smull v20.8h, v19.8b, v22.8b
+	WORD $0x4e368274 // smlal2 v20.8h, v19.16b, v22.16b
+	WORD $0x4e602a9a // saddlp v26.4s, v20.8h
+	WORD $0x6f890341 // mla.4s v1, v26, v9[0]
+	WORD $0x3dc02518 // ldr q24, [x8, #144]
+	WORD $0x0e38c2bf // smull v31.8h, v21.8b, v24.8b
+	WORD $0x4e3882bf // smlal2 v31.8h, v21.16b, v24.16b
+	WORD $0x4e602bf9 // saddlp v25.4s, v31.8h
+	WORD $0x6fa90321 // mla.4s v1, v25, v9[1]
+	WORD $0x3dc0289b // ldr q27, [x4, #160]
+	WORD $0x3dc02c9d // ldr q29, [x4, #176]
+	WORD $0x3dc0291e // ldr q30, [x8, #160]
+	WORD $0x0e3ec37c // smull v28.8h, v27.8b, v30.8b
+	WORD $0x4e3e837c // smlal2 v28.8h, v27.16b, v30.16b
+	WORD $0x4e602b8f // saddlp v15.4s, v28.8h
+	WORD $0x6f8909e1 // mla.4s v1, v15, v9[2]
+	WORD $0x3dc02d05 // ldr q5, [x8, #176]
+	WORD $0x0e25c3ac // smull v12.8h, v29.8b, v5.8b
+	WORD $0x4e2583ac // smlal2 v12.8h, v29.16b, v5.16b
+	WORD $0x4e602988 // saddlp v8.4s, v12.8h
+	WORD $0x6fa90901 // mla.4s v1, v8, v9[3]
+	WORD $0x3dc0308b // ldr q11, [x4, #192]
+	WORD $0x3dc0348e // ldr q14, [x4, #208]
+	WORD $0x3dc03112 // ldr q18, [x8, #192]
+	WORD $0x0e32c16d // smull v13.8h, v11.8b, v18.8b
+	WORD $0x4e32816d // smlal2 v13.8h, v11.16b, v18.16b
+	WORD $0x4e6029b7 // saddlp v23.4s, v13.8h
+	WORD $0x6f8a02e1 // mla.4s v1, v23, v10[0]
+	WORD $0x3dc03510 // ldr q16, [x8, #208]
+	WORD $0x0e30c1d4 // smull v20.8h, v14.8b, v16.8b
+	WORD $0x4e3081d4 // smlal2 v20.8h, v14.16b, v16.16b
+	WORD $0x4e602a91 // saddlp v17.4s, v20.8h
+	WORD $0x6faa0221 // mla.4s v1, v17, v10[1]
+	WORD $0x3dc03893 // ldr q19, [x4, #224]
+	WORD $0x3dc03c96 // ldr q22, [x4, #240]
+	WORD $0x3dc0391a // ldr q26, [x8, #224]
+	WORD $0x0e3ac275 // smull v21.8h, v19.8b, v26.8b
+	WORD $0x4e3a8275 // smlal2 v21.8h, v19.16b, v26.16b
+	WORD $0x4e602abf // saddlp v31.4s, v21.8h
+	WORD $0x6f8a0be1 // mla.4s v1, v31, v10[2]
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x0e38c2dc // smull v28.8h, v22.8b, v24.8b
+	WORD $0x4e3882dc // smlal2 v28.8h, v22.16b, v24.16b
+	WORD $0x4e602b99 // saddlp v25.4s, v28.8h
+	WORD $0x6faa0b21 // mla.4s v1, v25, v10[3]
+	WORD $0x4f00e402 // movi v2.16b, #0
+	WORD $0x3dc040bb // ldr q27, [x5, #256]
+	WORD $0x0f10a77e // sxtl v30.4s, v27.4h
+	WORD $0x4f10a76f // sxtl2 v15.4s, v27.8h
+	WORD $0x3dc044ac // ldr q12, [x5, #272]
+	WORD $0x0f10a59d // sxtl v29.4s, v12.4h
+	WORD $0x4f10a585 // sxtl2 v5.4s, v12.8h
+	WORD $0x3dc000a8 // ldr q8, [x5, #0]
+	WORD $0x3dc004ad // ldr q13, [x5, #16]
+	WORD $0x3dc0010b // ldr q11, [x8, #0]
+	WORD $0x0e2bc117 // smull v23.8h, v8.8b, v11.8b
+	WORD $0x4e2b8117 // smlal2 v23.8h, v8.16b, v11.16b
+	WORD $0x4e602af2 // saddlp v18.4s, v23.8h
+	WORD $0x6f9e0242 // mla.4s v2, v18, v30[0]
+	WORD $0x3dc00514 // ldr q20, [x8, #16]
+	WORD $0x0e34c1b0 // smull v16.8h, v13.8b, v20.8b
+	WORD $0x4e3481b0 // smlal2 v16.8h, v13.16b, v20.16b
+	WORD $0x4e602a0e // saddlp v14.4s, v16.8h
+	WORD $0x6fbe01c2 // mla.4s v2, v14, v30[1]
+	WORD $0x3dc008b1 // ldr q17, [x5, #32]
+	WORD $0x3dc00cb5 // ldr q21, [x5, #48]
+	WORD $0x3dc00913 // ldr q19, [x8, #32]
+	WORD $0x0e33c23f // smull v31.8h, v17.8b, v19.8b
+	WORD $0x4e33823f // smlal2 v31.8h, v17.16b, v19.16b
+	WORD $0x4e602bfa // saddlp v26.4s, v31.8h
+	WORD $0x6f9e0b42 // mla.4s v2, v26, v30[2]
+	WORD $0x3dc00d1c // ldr q28, [x8, #48]
+	WORD $0x0e3cc2b8 // smull v24.8h, v21.8b, v28.8b
+	WORD $0x4e3c82b8 // smlal2 v24.8h, v21.16b, v28.16b
+	WORD $0x4e602b16 // saddlp v22.4s, v24.8h
+	WORD $0x6fbe0ac2 // mla.4s v2, v22, v30[3]
+	WORD $0x3dc010b9 // ldr q25, [x5, #64]
+	WORD $0x3dc014a6 // ldr q6, [x5, #80]
+	WORD $0x3dc01107 // ldr q7, [x8, #64]
+	WORD $0x0e27c32a // smull v10.8h, v25.8b, v7.8b
+	WORD $0x4e27832a // smlal2 v10.8h, v25.16b, v7.16b
+	WORD $0x4e602949 // saddlp v9.4s, v10.8h
+	WORD $0x6f8f0122 // mla.4s v2, v9, v15[0]
+	WORD $0x3dc0151b // ldr q27, [x8, #80]
+	WORD $0x0e3bc0d7 // smull v23.8h, v6.8b, v27.8b
+	WORD $0x4e3b80d7 // smlal2 v23.8h, v6.16b, v27.16b
+	WORD $0x4e602aec // saddlp v12.4s, v23.8h
+	WORD $0x6faf0182 // mla.4s v2, v12, v15[1]
+	WORD $0x3dc018a8 // ldr q8, [x5, #96]
+	WORD $0x3dc01cab // ldr q11, [x5, #112]
+	WORD $0x3dc01912 // ldr q18, [x8, #96]
+	WORD $0x0e32c10d // smull v13.8h, v8.8b, v18.8b
+	WORD $0x4e32810d // smlal2 v13.8h, v8.16b, v18.16b
+	WORD $0x4e6029b0 // saddlp v16.4s, v13.8h
+	WORD $0x6f8f0a02 // mla.4s v2, v16, v15[2]
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x0e34c17f // smull v31.8h, v11.8b, v20.8b
+	WORD $0x4e34817f // smlal2 v31.8h, v11.16b, v20.16b
+	WORD $0x4e602bee // saddlp v14.4s, v31.8h
+	WORD $0x6faf09c2 // mla.4s v2, v14, v15[3]
+	WORD $0x3dc020b1 // ldr q17, [x5, #128]
+	WORD $0x3dc024b3 // ldr q19, [x5, #144]
+	WORD $0x3dc0211a // ldr q26, [x8, #128]
+	WORD $0x0e3ac235 // smull v21.8h, v17.8b, v26.8b
+	WORD $0x4e3a8235 // smlal2 v21.8h, v17.16b, v26.16b
+	WORD $0x4e602ab8 // saddlp v24.4s, v21.8h
+	WORD $0x6f9d0302 // mla.4s v2, v24, v29[0]
+	WORD $0x3dc0251c // ldr q28, [x8, #144]
+	WORD $0x0e3cc26a // smull v10.8h, v19.8b, v28.8b
+	WORD $0x4e3c826a // smlal2 v10.8h, v19.16b, v28.16b
+	WORD $0x4e602956 // saddlp v22.4s, v10.8h
+	WORD $0x6fbd02c2 // mla.4s v2, v22, v29[1]
+	WORD $0x3dc028b9 // ldr q25, [x5, #160]
+	WORD $0x3dc02ca7 // ldr q7, [x5, #176]
+	WORD $0x3dc02909 // ldr q9, [x8, #160]
+	WORD $0x0e29c326 // smull v6.8h, v25.8b, v9.8b
+	WORD $0x4e298326 // smlal2 v6.8h, v25.16b, v9.16b
+	WORD $0x4e6028d7 // saddlp v23.4s, v6.8h
+	WORD $0x6f9d0ae2 // mla.4s v2, v23, v29[2]
+	WORD $0x3dc02d1b // ldr q27, [x8, #176]
+	WORD $0x0e3bc0ed // smull v13.8h, v7.8b, v27.8b
+	WORD $0x4e3b80ed // smlal2 v13.8h, v7.16b, v27.16b
+	WORD $0x4e6029ac // saddlp v12.4s, v13.8h
+	WORD $0x6fbd0982 // mla.4s v2, v12, v29[3]
+	WORD $0x3dc030a8 // ldr q8, [x5, #192]
+	WORD $0x3dc034b2 // ldr q18, [x5, #208]
+	WORD $0x3dc03110 // ldr q16, [x8, #192]
+	WORD $0x0e30c10b // smull v11.8h, v8.8b, v16.8b
+	WORD $0x4e30810b // smlal2 v11.8h, v8.16b, v16.16b
+	WORD $0x4e60297f // saddlp v31.4s, v11.8h
+	WORD $0x6f8503e2 // mla.4s v2, v31, v5[0]
+	WORD $0x3dc03514 // ldr q20, [x8, #208]
+	WORD $0x0e34c255 // smull v21.8h, v18.8b, v20.8b
+	WORD $0x4e348255 // smlal2 v21.8h, v18.16b, v20.16b
+	WORD $0x4e602aae // saddlp v14.4s, v21.8h
+	WORD $0x6fa501c2 // mla.4s v2, v14, v5[1]
+	WORD $0x3dc038b1 // ldr q17, [x5, #224]
+	WORD $0x3dc03cba // ldr q26, [x5, #240]
+	WORD $0x3dc03918 // ldr q24, [x8, #224]
+	WORD $0x0e38c233 // smull v19.8h, v17.8b, v24.8b
+	WORD $0x4e388233 // smlal2 v19.8h, v17.16b, v24.16b
+	WORD $0x4e602a6a // saddlp v10.4s, v19.8h
+	WORD $0x6f850942 // mla.4s v2, v10, v5[2]
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x0e3cc346 // smull v6.8h, v26.8b, v28.8b
+	WORD $0x4e3c8346 // smlal2 v6.8h, v26.16b, v28.16b
+	WORD $0x4e6028d6 // saddlp v22.4s, v6.8h
+	WORD $0x6fa50ac2 // mla.4s v2, v22, v5[3]
+	WORD $0x4f00e403 // movi v3.16b, #0
+	WORD $0x3dc040d9 // ldr q25, [x6, #256]
+	WORD $0x0f10a729 // sxtl v9.4s, v25.4h
+	WORD $0x4f10a737 // sxtl2 v23.4s, v25.8h
+	WORD $0x3dc044cd // ldr q13, [x6, #272]
+	WORD $0x0f10a5a7 // sxtl v7.4s, v13.4h
+	WORD $0x4f10a5bb // sxtl2 v27.4s, v13.8h
+	WORD $0x3dc000cc // ldr q12, [x6, #0]
+	WORD $0x3dc004cb // ldr q11, [x6, #16]
+	WORD $0x3dc00108 // ldr q8, [x8, #0]
+	WORD $0x0e28c19f // smull v31.8h, v12.8b, v8.8b
+	WORD $0x4e28819f // smlal2 v31.8h, v12.16b, v8.16b
+	WORD $0x4e602bf0 // saddlp v16.4s, v31.8h
+	WORD $0x6f890203 // mla.4s v3, v16, v9[0]
+	WORD $0x3dc00515 // ldr q21, [x8, #16]
+	WORD $0x0e35c174 // smull v20.8h, v11.8b, v21.8b
+	WORD $0x4e358174 // smlal2 v20.8h, v11.16b, v21.16b
+	WORD $0x4e602a92 // saddlp v18.4s, v20.8h
+	WORD $0x6fa90243 // mla.4s v3, v18, v9[1]
+	WORD $0x3dc008ce // ldr q14, [x6, #32]
+	WORD $0x3dc00cd3 // ldr q19, [x6, #48]
+	WORD $0x3dc00911 // ldr q17, [x8, #32]
+	WORD $0x0e31c1ca // smull v10.8h, v14.8b, v17.8b
+	WORD $0x4e3181ca // smlal2 v10.8h, v14.16b, v17.16b
+	WORD $0x4e602958 // saddlp v24.4s, v10.8h
+	WORD $0x6f890b03 // mla.4s v3, v24, v9[2]
+	WORD $0x3dc00d06 // ldr q6, [x8, #48]
+	WORD $0x0e26c27c // smull v28.8h, v19.8b, v6.8b
+	WORD $0x4e26827c // smlal2 v28.8h, v19.16b, v6.16b
+	WORD $0x4e602b9a // saddlp v26.4s, v28.8h
+	WORD $0x6fa90b43 // mla.4s v3, v26, v9[3]
+	WORD $0x3dc010d6 // ldr q22, [x6, #64]
+	WORD $0x3dc014de // ldr q30, [x6, #80]
+	WORD $0x3dc0110f // ldr q15, [x8, #64]
+	WORD $0x0e2fc2c5 // smull v5.8h, v22.8b, v15.8b
+	WORD $0x4e2f82c5 // smlal2 v5.8h, v22.16b, v15.16b
+	WORD $0x4e6028bd // saddlp v29.4s, v5.8h
+	WORD $0x6f9703a3 // mla.4s v3, v29, v23[0]
+	WORD $0x3dc01519 // ldr q25, [x8, #80]
+	WORD $0x0e39c3df // smull v31.8h, v30.8b, v25.8b
+	WORD $0x4e3983df // smlal2 v31.8h, v30.16b, v25.16b
+	WORD $0x4e602bed // saddlp v13.4s, v31.8h
+	WORD $0x6fb701a3 // mla.4s v3, v13, v23[1]
+	WORD $0x3dc018cc // ldr q12, [x6, #96]
+	WORD $0x3dc01cc8 // ldr q8, [x6, #112]
+	WORD $0x3dc01910 // ldr q16, [x8, #96]
+	WORD $0x0e30c18b // smull v11.8h, v12.8b, v16.8b
+	WORD $0x4e30818b // smlal2 v11.8h, v12.16b, v16.16b
+	WORD $0x4e602974 // saddlp v20.4s, v11.8h
+	WORD $0x6f970a83 // mla.4s v3, v20, v23[2]
+	WORD $0x3dc01d15 // ldr q21, [x8, #112]
+	WORD $0x0e35c10a // smull v10.8h, v8.8b, v21.8b
+	WORD $0x4e35810a // smlal2 v10.8h, v8.16b, v21.16b
+	WORD $0x4e602952 // saddlp v18.4s, v10.8h
+	WORD $0x6fb70a43 // mla.4s v3, v18, v23[3]
+	WORD $0x3dc020ce // ldr q14, [x6, #128]
+	WORD $0x3dc024d1 // ldr q17, [x6, #144]
+	WORD $0x3dc02118 // ldr q24, [x8, #128]
+	WORD $0x0e38c1d3 // smull v19.8h, v14.8b, v24.8b
+	WORD $0x4e3881d3 // smlal2 v19.8h, v14.16b, v24.16b
+	WORD $0x4e602a7c // saddlp v28.4s, v19.8h
+	WORD $0x6f870383 // mla.4s v3, v28, v7[0]
+	WORD $0x3dc02506 // ldr q6, [x8, #144]
+	WORD $0x0e26c225 // smull v5.8h, v17.8b, v6.8b
+	WORD $0x4e268225 // smlal2 v5.8h, v17.16b, v6.16b
+	WORD $0x4e6028ba // saddlp v26.4s, v5.8h
+	WORD $0x6fa70343 // mla.4s v3, v26, v7[1]
+	WORD $0x3dc028d6 // ldr q22, [x6, #160]
+	WORD $0x3dc02ccf // ldr q15, [x6, #176]
+	WORD $0x3dc0291d // ldr q29, [x8, #160]
+	WORD $0x0e3dc2de // smull v30.8h, v22.8b, v29.8b
+	WORD $0x4e3d82de // smlal2 v30.8h, v22.16b, v29.16b
+	WORD $0x4e602bdf // saddlp v31.4s, v30.8h
+	WORD $0x6f870be3 // mla.4s v3, v31, v7[2]
+	WORD $0x3dc02d19 // ldr q25, [x8, #176]
+	WORD $0x0e39c1eb // smull v11.8h, v15.8b, v25.8b
+	WORD $0x4e3981eb // smlal2 v11.8h, v15.16b, v25.16b
+	WORD $0x4e60296d // saddlp v13.4s, v11.8h
+	WORD $0x6fa709a3 // mla.4s v3, v13, v7[3]
+	WORD $0x3dc030cc // ldr q12, [x6, #192]
+	WORD $0x3dc034d0 // ldr q16, [x6, #208]
+	WORD $0x3dc03114 // ldr q20, [x8, #192]
+	WORD $0x0e34c188 // smull v8.8h, v12.8b, v20.8b
+	WORD $0x4e348188 // smlal2 v8.8h, v12.16b, v20.16b
+	WORD $0x4e60290a // saddlp v10.4s, v8.8h
+	WORD $0x6f9b0143 // mla.4s v3, v10, v27[0]
+	WORD $0x3dc03515 // ldr q21, [x8, #208]
+	WORD $0x0e35c213 // smull v19.8h, v16.8b, v21.8b
+	WORD $0x4e358213 // smlal2 v19.8h, v16.16b, v21.16b
+	WORD $0x4e602a72 // saddlp v18.4s, v19.8h
+	WORD $0x6fbb0243 // mla.4s v3, v18, v27[1]
+	WORD $0x3dc038ce // ldr q14, [x6, #224]
+	WORD $0x3dc03cd8 // ldr q24, [x6, #240]
+	WORD $0x3dc0391c // ldr q28, [x8, #224]
+	WORD $0x0e3cc1d1 // smull v17.8h, v14.8b, v28.8b
+	WORD $0x4e3c81d1 // smlal2 v17.8h, v14.16b, v28.16b
+	WORD $0x4e602a25 // saddlp v5.4s, v17.8h
+	WORD $0x6f9b08a3 // mla.4s v3, v5, v27[2]
+	WORD $0x3dc03d06 // ldr q6, [x8, #240]
+	WORD $0x0e26c31e // smull v30.8h, v24.8b, v6.8b
+	WORD $0x4e26831e // smlal2 v30.8h, v24.16b, v6.16b
+	WORD $0x4e602bda // saddlp v26.4s, v30.8h
+	WORD $0x6fbb0b43 // mla.4s v3, v26, v27[3]
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3dc040f6 // ldr q22, [x7, #256]
+	WORD $0x0f10a6dd // sxtl v29.4s, v22.4h
+	WORD $0x4f10a6df // sxtl2 v31.4s, v22.8h
+	WORD $0x3dc044eb // ldr q11, [x7, #272]
+	WORD $0x0f10a56f // sxtl v15.4s, v11.4h
+	WORD $0x4f10a579 // sxtl2 v25.4s, v11.8h
+	WORD $0x3dc000ed // ldr q13, [x7, #0]
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
+	WORD $0x3dc0010c // ldr q12, [x8, #0]
+	WORD $0x0e2cc1aa // smull v10.8h, v13.8b, v12.8b
+	WORD $0x4e2c81aa // smlal2 v10.8h, v13.16b, v12.16b
+	WORD $0x4e602954 // saddlp v20.4s, v10.8h
+	WORD $0x6f9d0284 // mla.4s v4, v20, v29[0]
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x0e33c115 // smull v21.8h, v8.8b, v19.8b
+	WORD $0x4e338115 // smlal2 v21.8h, v8.16b, v19.16b
+	WORD $0x4e602ab0 // saddlp v16.4s, v21.8h
+	WORD $0x6fbd0204 // mla.4s v4, v16, v29[1]
+	WORD $0x3dc008f2 // ldr q18, [x7, #32]
+	WORD $0x3dc00cf1 // ldr q17, [x7, #48]
+	WORD $0x3dc0090e // ldr q14, [x8, #32]
+	WORD $0x0e2ec245 // smull v5.8h, v18.8b, v14.8b
+	WORD $0x4e2e8245 // smlal2 v5.8h, v18.16b, v14.16b
+	WORD $0x4e6028bc // saddlp v28.4s, v5.8h
+	WORD $0x6f9d0b84 // mla.4s v4, v28, v29[2]
+	WORD $0x3dc00d1e // ldr q30, [x8, #48]
+	WORD $0x0e3ec226 // smull v6.8h, v17.8b, v30.8b
+	WORD $0x4e3e8226 // smlal2 v6.8h, v17.16b, v30.16b
+	WORD $0x4e6028d8 // saddlp v24.4s, v6.8h
+	WORD $0x6fbd0b04 // mla.4s v4, v24, v29[3]
+	WORD $0x3dc010fa // ldr q26, [x7, #64]
+	WORD $0x3dc014e9 // ldr q9, [x7, #80]
+	WORD $0x3dc01117 // ldr q23, [x8, #64]
+	WORD $0x0e37c35b // smull v27.8h, v26.8b, v23.8b
+	WORD $0x4e37835b // smlal2 v27.8h, v26.16b, v23.16b
+	WORD $0x4e602b67 // saddlp v7.4s, v27.8h
+	WORD $0x6f9f00e4 // mla.4s v4, v7, v31[0]
+	WORD $0x3dc01516 // ldr q22, [x8, #80]
+	WORD $0x0e36c12a // smull v10.8h, v9.8b, v22.8b
+	WORD $0x4e36812a // smlal2 v10.8h, v9.16b, v22.16b
+	WORD $0x4e60294b // saddlp v11.4s, v10.8h
+	WORD $0x6fbf0164 // mla.4s v4, v11, v31[1]
+	WORD $0x3dc018ed // ldr q13, [x7, #96]
+	WORD $0x3dc01cec // ldr q12, [x7, #112]
+	WORD $0x3dc01914 // ldr q20, [x8, #96]
+	WORD $0x0e34c1a8 // smull v8.8h, v13.8b, v20.8b
+	WORD $0x4e3481a8 // smlal2 v8.8h, v13.16b, v20.16b
+	WORD $0x4e602915 // saddlp v21.4s, v8.8h
+	WORD $0x6f9f0aa4 // mla.4s v4, v21, v31[2]
+	WORD $0x3dc01d13 // ldr q19, [x8, #112]
+	WORD $0x0e33c185 // smull v5.8h, v12.8b, v19.8b
+	WORD $0x4e338185 // smlal2 v5.8h, v12.16b, v19.16b
+	WORD $0x4e6028b0 // saddlp v16.4s, v5.8h
+	WORD $0x6fbf0a04 // mla.4s v4, v16, v31[3]
+	WORD $0x3dc020f2 // ldr q18, [x7, #128]
+	WORD $0x3dc024ee // ldr q14, [x7, #144]
+	WORD $0x3dc0211c // ldr q28, [x8, #128]
+	WORD $0x0e3cc251 // smull v17.8h, v18.8b, v28.8b
+	WORD $0x4e3c8251 // smlal2 v17.8h, v18.16b, v28.16b
+	WORD $0x4e602a26 // saddlp v6.4s, v17.8h
+	WORD $0x6f8f00c4 // mla.4s v4, v6, v15[0]
+	WORD $0x3dc0251e // ldr q30, [x8, #144]
+	WORD $0x0e3ec1db // smull v27.8h, v14.8b, v30.8b
+	WORD $0x4e3e81db // smlal2 v27.8h, v14.16b, v30.16b
+	WORD $0x4e602b78 // saddlp v24.4s, v27.8h
+	WORD $0x6faf0304 // mla.4s v4, v24, v15[1]
+	WORD $0x3dc028fa // ldr q26, [x7, #160]
+	WORD $0x3dc02cf7 // ldr q23, [x7, #176]
+	WORD $0x3dc02907 // ldr q7, [x8, #160]
+	WORD $0x0e27c349 // smull v9.8h, v26.8b, v7.8b
+	WORD $0x4e278349 // smlal2 v9.8h, v26.16b, v7.16b
+	WORD $0x4e60292a // saddlp v10.4s, v9.8h
+	WORD $0x6f8f0944 // mla.4s v4, v10, v15[2]
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x0e36c2e8 // smull v8.8h, v23.8b, v22.8b
+	WORD $0x4e3682e8 // smlal2 v8.8h, v23.16b, v22.16b
+	WORD $0x4e60290b // saddlp v11.4s, v8.8h
+	WORD $0x6faf0964 // mla.4s v4, v11, v15[3]
+	WORD $0x3dc030ed // ldr q13, [x7, #192]
+	WORD $0x3dc034f4 // ldr q20, [x7, #208]
+	WORD $0x3dc03115 // ldr q21, [x8, #192]
+	WORD $0x0e35c1ac // smull v12.8h, v13.8b, v21.8b
+	WORD $0x4e3581ac // smlal2 v12.8h, v13.16b, v21.16b
+	WORD $0x4e602985 // saddlp v5.4s, v12.8h
+	WORD $0x6f9900a4 // mla.4s v4, v5, v25[0]
+	WORD $0x3dc03513 // ldr q19, [x8, #208]
+	WORD $0x0e33c291 // smull v17.8h, v20.8b, v19.8b
+	WORD $0x4e338291 // smlal2 v17.8h, v20.16b, v19.16b
+	WORD $0x4e602a30 // saddlp v16.4s, v17.8h
+	WORD $0x6fb90204 // mla.4s v4, v16, v25[1]
+	WORD $0x3dc038f2 // ldr q18, [x7, #224]
+	WORD $0x3dc03cfc // ldr q28, [x7, #240]
+	WORD $0x3dc03906 // ldr q6, [x8, #224]
+	WORD $0x0e26c24e // smull v14.8h, v18.8b, v6.8b
+	WORD $0x4e26824e // smlal2 v14.8h, v18.16b, v6.16b
+	WORD $0x4e6029db // saddlp v27.4s, v14.8h
+	WORD $0x6f990b64 // mla.4s v4, v27, v25[2]
+	WORD $0x3dc03d1e // ldr q30, [x8, #240]
+	WORD $0x0e3ec389 // smull v9.8h, v28.8b, v30.8b
+	WORD $0x4e3e8389 // smlal2 v9.8h, v28.16b, v30.16b
+	WORD $0x4e602938 // saddlp v24.4s, v9.8h
+	WORD $0x6fb90b04 // mla.4s v4, v24, v25[3]
+	WORD $0x4ea2bc21 // addp v1.4s, v1.4s, v2.4s
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4ea3bc21 // addp v1.4s, v1.4s, v3.4s
+	WORD $0x3dc04d1a // ldr q26, [x8, #304]
+	ADD $288, R4, R16
+	VLD1 (R16), V7.S[0]
+	ADD $288, R5, R16
+	VLD1 (R16), V7.S[1]
+	ADD $288, R6, R16
+	VLD1 (R16), V7.S[2]
+	ADD $288, R7, R16
+	VLD1 (R16), V7.S[3]
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4f9a90e7 // fmul.4s v7, v7, v26[0]
+	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
+	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
+	ADD $292, R4, R4
+	ADD $292, R5, R5
+	ADD $292, R6, R6
+	ADD $292, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block28
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group27
+	RET
+
 DATA c0<>+0(SB)/8, $0x0000000800000008
 DATA c0<>+8(SB)/8, $0x0000000800000008
 GLOBL c0<>(SB), RODATA|NOPTR, $16

@@ -51,24 +51,44 @@ func FormOf(t quant.Type, n Numerics) (Form, error) {
 	return k.form, nil
 }
 
-// product is what is needed for one weight type: the form that Fast wants and
-// the readable reference of a row times a vector in that form.
+// product is what is needed for one weight type: the form that Fast wants, and
+// the definition of a row times a vector in that form. Where words is not nil
+// it gives the same result sooner, given the vector in the packing too.
 type product struct {
-	form Form
-	dot  func(w []byte, x *vec) float32
+	form  Form
+	dot   func(w []byte, x *vec) float32
+	pack  packing
+	words func(w []byte, x *vec, p []int64) float32
+	// unpack is set for the types that quant.Unpack takes.
+	unpack bool
 }
 
 // products is indexed by quant.Type.
 var products = [64]product{
-	quant.F32: {FormF32, dotF32}, quant.F16: {FormF16, dotF16}, quant.BF16: {FormBF16, dotBF16},
-	quant.Q8_0: {FormQ8_0, dotQ8_0}, quant.Q4_0: {FormQ8_0, dotQ4_0}, quant.Q5_0: {FormQ8_0, dotQ5_0},
-	quant.IQ4_NL: {FormQ8_0, dotIQ4NL}, quant.MXFP4: {FormQ8_0, dotMXFP4}, quant.NVFP4: {FormQ8_0, dotNVFP4},
-	quant.Q4_1: {FormQ8_1, dotQ4_1}, quant.Q5_1: {FormQ8_1, dotQ5_1},
-	quant.Q2_K: {FormQ8_K, dotQ2K}, quant.Q3_K: {FormQ8_K, dotQ3K}, quant.Q4_K: {FormQ8_K, dotQ4K},
-	quant.Q5_K: {FormQ8_K, dotQ5K}, quant.Q6_K: {FormQ8_K, dotQ6K}, quant.IQ4_XS: {FormQ8_K, dotIQ4XS},
-	quant.IQ1_S: {FormQ8_K, dotIQ1S}, quant.IQ1_M: {FormQ8_K, dotIQ1M}, quant.IQ2_XXS: {FormQ8_K, dotIQ2XXS},
-	quant.IQ2_XS: {FormQ8_K, dotIQ2XS}, quant.IQ2_S: {FormQ8_K, dotIQ2S}, quant.IQ3_XXS: {FormQ8_K, dotIQ3XXS},
-	quant.IQ3_S: {FormQ8_K, dotIQ3S}, quant.TQ1_0: {FormQ8_K, dotTQ1}, quant.TQ2_0: {FormQ8_K, dotTQ2},
+	quant.F32: {form: FormF32, dot: dotF32}, quant.F16: {form: FormF16, dot: dotF16}, quant.BF16: {form: FormBF16, dot: dotBF16},
+	quant.Q8_0:   {form: FormQ8_0, dot: dotQ8_0, pack: packPairs, words: wordsQ8_0},
+	quant.Q4_0:   {form: FormQ8_0, dot: dotQ4_0, pack: packQuads, words: wordsQ4_0},
+	quant.Q5_0:   {form: FormQ8_0, dot: dotQ5_0, pack: packQuads, words: wordsQ5_0},
+	quant.Q4_1:   {form: FormQ8_1, dot: dotQ4_1, pack: packQuads, words: wordsQ4_1},
+	quant.Q5_1:   {form: FormQ8_1, dot: dotQ5_1, pack: packQuads, words: wordsQ5_1},
+	quant.IQ4_NL: {form: FormQ8_0, dot: dotIQ4NL, pack: packHalves, words: wordsIQ4NL},
+	quant.MXFP4:  {form: FormQ8_0, dot: dotMXFP4, pack: packHalves, words: wordsMXFP4},
+	quant.Q2_K:   {form: FormQ8_K, dot: dotQ2K, pack: packQuads, words: wordsQ2K},
+	quant.Q3_K:   {form: FormQ8_K, dot: dotQ3K, pack: packQuads, words: wordsQ3K},
+	quant.Q4_K:   {form: FormQ8_K, dot: dotQ4K, pack: packQuads, words: wordsQ4K},
+	quant.Q5_K:   {form: FormQ8_K, dot: dotQ5K, pack: packQuads, words: wordsQ5K},
+	quant.Q6_K:   {form: FormQ8_K, dot: dotQ6K, pack: packQuads, words: wordsQ6K},
+	quant.IQ4_XS: {form: FormQ8_K, dot: dotIQ4XS, pack: packHalves, words: wordsIQ4XS},
+	quant.NVFP4:  {form: FormQ8_0, dot: dotNVFP4},
+
+	quant.IQ1_S: unpackedProduct(quant.IQ1_S), quant.IQ1_M: unpackedProduct(quant.IQ1_M),
+	quant.IQ2_XXS: unpackedProduct(quant.IQ2_XXS), quant.IQ2_XS: unpackedProduct(quant.IQ2_XS), quant.IQ2_S: unpackedProduct(quant.IQ2_S),
+	quant.IQ3_XXS: unpackedProduct(quant.IQ3_XXS), quant.IQ3_S: unpackedProduct(quant.IQ3_S),
+	quant.TQ1_0: unpackedProduct(quant.TQ1_0), quant.TQ2_0: unpackedProduct(quant.TQ2_0),
+}
+
+func unpackedProduct(t quant.Type) product {
+	return product{form: FormQ8_K, dot: dotUnpacked(t), unpack: true}
 }
 
 // call is one product: rows r0 to r1-1 times the listed tokens.
@@ -128,14 +148,17 @@ func MatMul(dst []float32, dstStride int, w *Matrix, r0, r1 int, a *Acts, form F
 func (c *call) run() {
 	c.check()
 	t := c.w.Type
-	p := products[t]
+	p := &products[t]
 	switch {
 	case p.dot == nil:
 		panic(fmt.Sprintf("kernel: no matrix product with %v weights", t))
 	// Kernels of float weights read float32 activations, rounded or not.
 	case c.form == p.form, c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
-		if !c.simd() {
-			c.generic(p.dot)
+		switch {
+		case p.unpack:
+			c.unpacked()
+		case !c.simd():
+			c.generic(p)
 		}
 	case c.form == FormF32:
 		c.exact()
@@ -144,16 +167,23 @@ func (c *call) run() {
 	}
 }
 
-// generic goes through the readable reference.
-func (c *call) generic(dot func([]byte, *vec) float32) {
+// generic goes through plain Go, row by row.
+func (c *call) generic(p *product) {
 	s := getScratch()
 	defer putScratch(s)
 	rb := c.w.RowBytes()
 	for j := range c.n {
 		s.x = c.a.vec(c.form, c.token(j))
 		out := c.dst[j*c.stride:]
+		if p.words == nil {
+			for r := c.r0; r < c.r1; r++ {
+				out[r-c.row0] = p.dot(c.w.Data[r*rb:(r+1)*rb], &s.x)
+			}
+			continue
+		}
+		s.words = p.pack.packVec(s.words[:0], &s.x)
 		for r := c.r0; r < c.r1; r++ {
-			out[r-c.row0] = dot(c.w.Data[r*rb:(r+1)*rb], &s.x)
+			out[r-c.row0] = p.words(c.w.Data[r*rb:(r+1)*rb], &s.x, s.words)
 		}
 	}
 }
@@ -269,6 +299,8 @@ const upBuffer = 4096
 type scratch struct {
 	f       []float32 // GateUp's up product
 	x       vec
+	words   []int64          // x in the packing of a plain Go product
+	units   []quant.Unpacked // rows that have been taken apart
 	tail    [gemvRows]float32
 	tiles   []byte                // gemm's repacked weights
 	ptrs    [gemmTokens + 8]*byte // gemm's vectors

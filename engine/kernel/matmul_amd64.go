@@ -41,6 +41,9 @@ var gemvKernels = [...][64]gemvKernel{
 	},
 }
 
+// unpackedKernels are indexed by instruction set.
+var unpackedKernels = [...]gemvKernel{isaAVX2: gemvUnpackedAVX2, isaAVX512: gemvUnpackedAVX2}
+
 // floatKernels are indexed by instruction set and quant.Type. Wider vectors
 // would not help: memory is the limit.
 var floatKernels = [...][64]floatKernel{

@@ -41,6 +41,9 @@ var gemvKernels = [...][64]gemvKernel{
 	},
 }
 
+// unpackedKernels are indexed by instruction set.
+var unpackedKernels = [...]gemvKernel{isaNEON: gemvUnpackedNEON, isaDotProd: gemvUnpackedDotProd}
+
 // floatKernels are indexed by instruction set and quant.Type.
 var floatKernels = [...][64]floatKernel{
 	isaNEON:    {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},

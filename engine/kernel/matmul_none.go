@@ -5,9 +5,10 @@ package kernel
 const gemvRows = 8
 
 var (
-	gemvKernels  [1][64]gemvKernel
-	floatKernels [1][64]floatKernel
-	gemmKernels  [1][64]gemmKernel
+	gemvKernels     [1][64]gemvKernel
+	floatKernels    [1][64]floatKernel
+	gemmKernels     [1][64]gemmKernel
+	unpackedKernels [1]gemvKernel
 )
 
 func prepareQ8SIMD(v []block8, x []float32) bool  { return false }

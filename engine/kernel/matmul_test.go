@@ -453,11 +453,13 @@ func TestGateUp(t *testing.T) {
 }
 
 // TestMatMulAllocates: nothing, once its scratch exists.
-func TestMatMulAllocates(t *testing.T) {
+func TestMatMulAllocates(t *testing.T) { onEachPath(t, testMatMulAllocates) }
+
+func testMatMulAllocates(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))
 	const rows, cols, n = 64, 256, 12
 	x := randomVectors(r, n, cols)
-	for _, typ := range []quant.Type{quant.F16, quant.Q8_0, quant.Q4_K} {
+	for _, typ := range []quant.Type{quant.F16, quant.Q8_0, quant.Q4_K, quant.IQ2_XXS} {
 		gate, up := randomMatrix(r, typ, rows, cols), randomMatrix(r, typ, rows, cols)
 		for _, num := range []Numerics{Fast, Exact} {
 			a, form := prepared(t, typ, num, x, n, cols)

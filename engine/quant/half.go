@@ -4,19 +4,18 @@ import "math"
 
 // F16ToF32 widens an IEEE half-precision number. The result is exact.
 func F16ToF32(h uint16) float32 {
-	sign := uint32(h&0x8000) << 16
-	exp := uint32(h>>10) & 31
-	frac := uint32(h & 0x3ff)
-	switch exp {
+	b := uint32(h&0x8000)<<16 | uint32(h&0x7fff)<<13
+	switch h & 0x7c00 {
+	default: // the exponents' biases differ
+		return math.Float32frombits(b + 112<<23)
 	case 0: // zero or subnormal: frac * 2^-24, which float32 holds exactly
-		return math.Float32frombits(sign | math.Float32bits(float32(frac)*(1.0/(1<<24))))
-	case 31:
-		if frac != 0 { // as the processors do: a signalling NaN becomes a quiet one
-			frac |= 0x200
+		return math.Float32frombits(b&0x80000000 | math.Float32bits(float32(h&0x3ff)*(1.0/(1<<24))))
+	case 0x7c00: // as the processors do: a signalling NaN becomes a quiet one
+		if h&0x3ff != 0 {
+			b |= 0x400000
 		}
-		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
+		return math.Float32frombits(b | 0x7f800000)
 	}
-	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
 }
 
 // F32ToF16 rounds to half precision, to nearest with ties to even; what is too

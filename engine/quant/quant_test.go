@@ -266,6 +266,68 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
+// TestUnpack: the integers and the factor multiply to the values.
+func TestUnpack(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	n := 0
+	for id := range Type(64) {
+		if !CanUnpack(id) {
+			continue
+		}
+		n++
+		for range 200 {
+			b := make([]byte, id.BlockBytes())
+			for i := range b {
+				b[i] = byte(r.Uint32())
+			}
+			switch id { // a scale that is a number
+			case TQ1_0:
+				putU16(b[52:], 0x3c00)
+			case TQ2_0:
+				putU16(b[64:], 0xb800)
+			case IQ1_M:
+				b[55] = b[55]&15 | 0x30
+			default:
+				putU16(b, 0x3555)
+			}
+			var u Unpacked
+			Unpack(id, &u, b)
+			want := make([]float32, 256)
+			if err := Dequantize(id, want, b); err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range want {
+				got := float64(u.D) * float64(u.Scales[i/16]) * float64(int8(u.Codes[i]))
+				if math.Abs(got-float64(w)) > 1e-6*math.Abs(float64(w)) {
+					t.Fatalf("%v: weight %d is %v, want %v", id, i, got, w)
+				}
+			}
+		}
+	}
+	if n != 9 {
+		t.Errorf("%d types unpack, want 9", n)
+	}
+}
+
+func BenchmarkUnpack(b *testing.B) {
+	for id := range Type(64) {
+		if !CanUnpack(id) {
+			continue
+		}
+		b.Run(id.String(), func(b *testing.B) {
+			src := make([]byte, id.BlockBytes())
+			for i := range src {
+				src[i] = byte(i * 37)
+			}
+			var u Unpacked
+			b.SetBytes(int64(len(src)))
+			for b.Loop() {
+				Unpack(id, &u, src)
+			}
+		})
+	}
+}
+
 func TestLengthsAreChecked(t *testing.T) {
 	for _, c := range []struct {
 		name string

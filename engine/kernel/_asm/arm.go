@@ -276,9 +276,11 @@ var armFiles = []struct {
 	{"gemv_neon_arm64", false, func(a *arm) {
 		a.gemvs32()
 		a.gemvsK()
+		a.gemvUnpacked()
 	}},
 	{"gemv_dotprod_arm64", true, func(a *arm) {
 		a.gemvs32()
 		a.gemvsK()
+		a.gemvUnpacked()
 	}},
 }

@@ -39,7 +39,13 @@ func (a *arm) gemvK(name string, wBytes, group int, mins bool, setup func(*armGe
 			sum, x := g.across(sums), g.get()
 			g.ldq(x, rX, blockKScale)
 			if !mins {
-				g.accumulate(sum, g.halves(s.scale), x, 0)
+				d := v(0)
+				if s.scale < 0 {
+					d = g.floats(-s.scale)
+				} else {
+					d = g.halves(s.scale)
+				}
+				g.accumulate(sum, d, x, 0)
 				g.put(x)
 				return
 			}
@@ -60,7 +66,7 @@ func (a *arm) gemvK(name string, wBytes, group int, mins bool, setup func(*armGe
 
 // armSuper is what differs between the superblock types.
 type armSuper struct {
-	scale  int                                     // where d stands
+	scale  int                                     // where d stands; negative if it is a float32
 	unpack func(i int, sum v) (scales []v, mins v) // see gemvK
 	codes  func(i, e int) []v                      // registers of 16 codes each
 	step   int                                     // how many
@@ -307,6 +313,27 @@ func (a *arm) gemvsK() {
 		}, func(i, e int) []v {
 			l, h := table(g.nibbles(low, i, 8+e/2))
 			return []v{l, h}
+		}, 2}
+	})
+}
+
+func (a *arm) gemvUnpacked() {
+	a.gemvK("Unpacked", unpackedBytes, 16, false, func(g *armGemv) armSuper {
+		return armSuper{-unpackedD, func(i int, sum v) (scales []v, _ v) {
+			for k := range 2 {
+				p, x, y := g.get(), g.get(), g.get()
+				g.ldq(p, rRow+i, unpackedScales+16*k)
+				g.un(sxtlH, x, p)
+				g.un(sxtl2H, y, p)
+				g.put(p)
+				scales = append(scales, x, y)
+			}
+			return scales, 0
+		}, func(i, e int) []v {
+			x, y := g.get(), g.get()
+			g.ldq(x, rRow+i, e)
+			g.ldq(y, rRow+i, e+16)
+			return []v{x, y}
 		}, 2}
 	})
 }

@@ -50,6 +50,22 @@ func (v *eight) halves(off int) reg.VecVirtual {
 	return f
 }
 
+// floats gathers the floats at off of each row's block.
+func (v *eight) floats(off int) reg.VecVirtual {
+	var four [2]reg.VecVirtual
+	for k := range four {
+		w := v.XMM()
+		v.VMOVD(v.at(4*k, off), w)
+		for i := 1; i < 4; i++ {
+			v.VPINSRD(operand.U8(i), v.at(4*k+i, off), w, w)
+		}
+		four[k] = w
+	}
+	f := v.YMM()
+	v.VINSERTI128(operand.U8(1), four[1], four[0].AsY(), f)
+	return f
+}
+
 // halfPairs gathers the two f16 at off of each row's block.
 func (v *eight) halfPairs(off int) (a, b reg.VecVirtual) {
 	split := v.bytes32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15)

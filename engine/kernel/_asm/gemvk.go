@@ -73,9 +73,14 @@ func (s *super) bit(h reg.VecVirtual, from, to int) reg.VecVirtual {
 func (s *super) evenOdd16() reg.VecVirtual {
 	r := s.YMM()
 	s.VMOVDQU(at(s.x, blockKSum16), r)
+	s.evenOddWords(r)
+	return r
+}
+
+// evenOddWords orders sixteen words so.
+func (s *super) evenOddWords(r reg.VecVirtual) {
 	s.VPSHUFB(s.bytes32(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15), r, r)
 	s.VPERMQ(operand.U8(0xd8), r, r)
-	return r
 }
 
 // evenOdd orders 16 bytes so that those of even groups come first.
@@ -396,4 +401,35 @@ func (s *super) scalesIQ4XS(i int) reg.VecVirtual {
 	s.VPSUBD(s.bytes32(dwords(32)...), a, a)
 	s.VPACKSSDW(a, a, a)
 	return a
+}
+
+// Offsets in quant.Unpacked.
+const (
+	unpackedScales = 256
+	unpackedD      = 288
+	unpackedBytes  = 292
+)
+
+func (g *gen) gemvUnpacked() {
+	g.gemv("Unpacked", "multiplies rows of quant.Unpacked with a Q8_K vector.", unpackedBytes, blockKBytes, func(v *gemv) func() {
+		s := v.super(0)
+		return func() {
+			sum := v.sum8(func(i int) reg.VecVirtual {
+				acc, t := v.YMM(), v.YMM()
+				v.VMOVDQU(v.at(i, unpackedScales), t)
+				s.evenOddWords(t)
+				for k := range 8 {
+					w, x := v.YMM(), v.YMM()
+					v.VMOVDQU(v.at(i, 32*k), w)
+					v.VMOVDQU(s.codes(32*k), x)
+					v.VPSIGNB(w, x, x)
+					v.VPABSB(w, w)
+					v.VPMADDUBSW(x, w, w)
+					s.weigh(acc, w, s.scale16(t, k), k == 0)
+				}
+				return acc
+			})
+			v.accumulate(sum, v.floats(unpackedD), blockKScale)
+		}
+	})
 }
