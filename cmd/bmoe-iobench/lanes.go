@@ -55,14 +55,15 @@ func newLanes(b *bench, c *cell, r *rig, length int64, fail func(error)) (*lanes
 	return l, nil
 }
 
-// minMemory is the least memory that a measurement reads into: Linux gives huge
-// pages, with which direct reads cost far less, to ranges of 2 MiB and more.
-const minMemory = 4 << 20
+// memoryStep is what the memory that a measurement reads into is a multiple of:
+// Linux gives huge pages, with which direct reads cost far less, to whole 2 MiB.
+const memoryStep = 2 << 20
 
 // giveMemory gives every walker its part of one range.
 func (l *lanes) giveMemory(length int, smallPages bool) error {
 	var err error
-	if l.memory, err = flashio.Reserve(max(length*len(l.walkers), minMemory)); err != nil {
+	size := (length*len(l.walkers) + memoryStep - 1) / memoryStep * memoryStep
+	if l.memory, err = flashio.Reserve(size); err != nil {
 		return err
 	}
 	if smallPages {
