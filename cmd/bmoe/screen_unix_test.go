@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -34,6 +35,16 @@ type terminal struct {
 	emu    *vt.SafeEmulator
 	before *term.State
 	ended  chan struct{}
+
+	mu      sync.Mutex
+	written []byte // by the program
+}
+
+// raw returns what the program has written.
+func (x *terminal) raw() []byte {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.written
 }
 
 // inTerminal starts the program in a terminal of w columns and h rows.
@@ -60,6 +71,9 @@ func inTerminal(t *testing.T, w, h int, args ...string) *terminal {
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := ptm.Read(buf)
+			x.mu.Lock()
+			x.written = append(x.written, buf[:n]...)
+			x.mu.Unlock()
 			if _, werr := x.emu.Write(buf[:n]); err != nil || werr != nil {
 				return
 			}
@@ -261,7 +275,7 @@ func TestReleaseOnTheSimulatedHost(t *testing.T) {
 	x.waitFor("release-mmap on applied", "RELEASED")
 	// A machine that is busy otherwise can spoil a run, but not all of them.
 	const tries = 4
-	var stalls []float64
+	var stalls, reads []float64
 	for try := range tries {
 		x.types(keyAgain)
 		x.waitFor(fmt.Sprintf("run %d against run 1 (release-mmap on)", try+2), "text identical")
@@ -278,17 +292,15 @@ func TestReleaseOnTheSimulatedHost(t *testing.T) {
 				t.Errorf("not %q: %s", same, detail)
 			}
 		}
-		if p50 := change(t, detail, "read p50"); p50 > -40 {
-			t.Errorf("half of the reads took %v %% of the time more", p50)
-		}
 		stalls = append(stalls, change(t, detail, "stall"))
+		reads = append(reads, change(t, detail, "read p50"))
 		x.types(keyEsc)
 		x.waitFor("ask something")
 	}
-	if best := slices.Min(stalls); best > -20 {
-		t.Errorf("the stall changed by %v %%", stalls)
+	t.Logf("the stall changed by %v %%, the median read by %v %%", stalls, reads)
+	if slices.Min(stalls) > -20 || slices.Min(reads) > -40 {
+		t.Error("the mapping's end brought too little")
 	}
-	t.Logf("the stall changed by %v %%", stalls)
 	x.quit(keyStop+keyStop, 0)
 }
 
@@ -304,6 +316,31 @@ func change(t *testing.T, detail, figure string) float64 {
 		t.Fatal(err)
 	}
 	return v
+}
+
+// The flags for poor terminals reach the screen.
+func TestScreenFlags(t *testing.T) {
+	x := inTerminal(t, 100, 30, "--ascii", "--no-mouse")
+	s := x.waitFor("ask something", "idle")
+	for _, r := range s {
+		if r > unicode.MaxASCII {
+			t.Fatalf("%q is not ASCII:\n%s", r, s)
+		}
+	}
+	x.quit(keyStop+keyStop, 0)
+	if bytes.Contains(x.raw(), []byte("\x1b[?1002h")) {
+		t.Error("--no-mouse took the mouse")
+	}
+
+	x = inTerminal(t, 100, 30)
+	s = x.waitFor("ask something", "idle")
+	if !strings.ContainsRune(s, '│') {
+		t.Errorf("ASCII without having been asked for:\n%s", s)
+	}
+	x.quit(keyStop+keyStop, 0)
+	if !bytes.Contains(x.raw(), []byte("\x1b[?1002h")) {
+		t.Error("no mouse without --no-mouse: the test sees nothing")
+	}
 }
 
 // Ctrl+C while it loads and while it answers leaves the terminal as it was.
