@@ -64,11 +64,15 @@ func (c *call) unpackRow(dst []quant.Unpacked, r int) {
 // unpacked computes the call for a type that is taken apart first: rows are, in
 // groups, and each group meets all vectors.
 func (c *call) unpacked() {
+	if k := &unpackedGemm[active]; k.mul != nil && c.n >= gemmFrom && c.w.Rows >= k.rows && c.w.Cols > 0 {
+		c.gemm(k, true)
+		return
+	}
 	s := getScratch()
 	defer putScratch(s)
 	blocks := c.w.Cols / 256
 	k := unpackedKernels[active]
-	if k == nil || c.w.Rows < gemvRows {
+	if k == nil || c.w.Rows < gemvRows || blocks == 0 {
 		row := s.rows(blocks)
 		for j := range c.n {
 			s.x = c.a.vec(c.form, c.token(j))

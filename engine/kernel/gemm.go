@@ -1,5 +1,7 @@
 package kernel
 
+import "unsafe"
+
 // gemmKernel is how a weight type is multiplied with many vectors: rows are
 // repacked, a tile at a time, so that the lanes of a register are rows, and each
 // tile meets all vectors.
@@ -27,11 +29,11 @@ const (
 	gemmTokens = 32
 )
 
-// gemm computes the call tile by tile. The matrix has at least k.rows rows.
-func (c *call) gemm(k *gemmKernel) {
+// gemm computes the call tile by tile. The matrix has at least k.rows rows. With
+// unpack its rows are taken apart first.
+func (c *call) gemm(k *gemmKernel, unpack bool) {
 	s := getScratch()
 	defer putScratch(s)
-	rb := c.w.RowBytes()
 	_, blocks := s.at(c, 0)
 	tileBytes := blocks * k.slots * k.rows * 4
 	tiles := max(1, gemmTiles/tileBytes)
@@ -39,11 +41,12 @@ func (c *call) gemm(k *gemmKernel) {
 	for r := c.r0; r < c.r1; r += tiles * k.rows {
 		end := min(r+tiles*k.rows, c.r1)
 		for i, q := 0, r; q < end; i, q = i+1, q+k.rows {
-			k.pack(&mem[i*tileBytes], &c.w.Data[c.tileStart(k, q)*rb], rb, blocks, k.add)
+			w, rb := c.tileRows(k, s, q, blocks, unpack)
+			k.pack(&mem[i*tileBytes], w, rb, blocks, k.add)
 		}
 		for j0 := 0; j0 < c.n; j0 += gemmTokens {
 			n := min(gemmTokens, c.n-j0)
-			for j := range len(s.ptrs) {
+			for j := range s.ptrs {
 				s.ptrs[j], _ = s.at(c, j0+min(j, n-1))
 			}
 			for i, q := 0, r; q < end; i, q = i+1, q+k.rows {
@@ -58,6 +61,20 @@ func (c *call) gemm(k *gemmKernel) {
 // tileStart returns the first row of the tile that holds row q: q, or earlier
 // where the matrix ends too soon after it.
 func (c *call) tileStart(k *gemmKernel, q int) int { return min(q, c.w.Rows-k.rows) }
+
+// tileRows returns the rows of that tile and the bytes from one to the next.
+func (c *call) tileRows(k *gemmKernel, s *scratch, q, blocks int, unpack bool) (*byte, int) {
+	first := c.tileStart(k, q)
+	if !unpack {
+		rb := c.w.RowBytes()
+		return &c.w.Data[first*rb], rb
+	}
+	rows := s.rows(k.rows * blocks)
+	for i := range k.rows {
+		c.unpackRow(rows[i*blocks:(i+1)*blocks], first+i)
+	}
+	return (*byte)(unsafe.Pointer(&rows[0])), blocks * unpackedBytes
+}
 
 // at returns where the codes of the call's j-th token start, and its blocks.
 func (s *scratch) at(c *call, j int) (*byte, int) {

@@ -44,7 +44,7 @@ func (c *call) simd() bool {
 		return true
 	}
 	if k := &gemmKernels[active][t]; k.mul != nil && c.n >= gemmFrom && c.w.Rows >= k.rows {
-		c.gemm(k)
+		c.gemm(k, false)
 		return true
 	}
 	k := gemvKernels[active][t]

@@ -293,7 +293,7 @@ func GateUp(dst []float32, dstStride int, gate, up *Matrix, act Activation, r0, 
 const tileRows = 16
 
 // upBuffer is the number of floats that GateUp keeps of the up product.
-const upBuffer = 4096
+const upBuffer = 16384
 
 // scratch is the memory of one product in progress.
 type scratch struct {

@@ -85,3 +85,10 @@ var gemmKernels = [...][64]gemmKernel{
 		quant.IQ4_XS: {packIQ4XSAVX512, 128, gemmK32AVX512, 16, 8, 77},
 	},
 }
+
+// unpackedGemm is the same for rows that have been taken apart; their codes are
+// at most 62 in magnitude.
+var unpackedGemm = [...]gemmKernel{
+	isaAVX2:   {packUnpackedAVX2, 64, gemmK16WideAVX2, 8, 4, 89},
+	isaAVX512: {packUnpackedAVX512, 128, gemmK16AVX512, 16, 8, 89},
+}

@@ -9,6 +9,7 @@ var (
 	floatKernels    [1][64]floatKernel
 	gemmKernels     [1][64]gemmKernel
 	unpackedKernels [1]gemvKernel
+	unpackedGemm    [1]gemmKernel
 )
 
 func prepareQ8SIMD(v []block8, x []float32) bool  { return false }

@@ -63,3 +63,8 @@ func packQ3KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
 //
 //go:noescape
 func packQ6KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
+
+// packUnpackedAVX2 repacks quant.Unpacked.
+//
+//go:noescape
+func packUnpackedAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)

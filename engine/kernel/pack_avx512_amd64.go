@@ -64,6 +64,11 @@ func packQ3KAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
 //go:noescape
 func packQ6KAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
 
+// packUnpackedAVX512 repacks quant.Unpacked.
+//
+//go:noescape
+func packUnpackedAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
+
 // packIQ4XSAVX512 repacks IQ4_XS.
 //
 //go:noescape

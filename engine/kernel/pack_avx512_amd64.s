@@ -17,7 +17,10 @@ TEXT ·packQ8_0AVX512(SB), NOSPLIT, $0-40
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
 	VMOVQ        R10, X0
-	VPBROADCASTB X0, Z0
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
 
 block1:
 	MOVWLZX         (AX)(SI*1), R10
@@ -27,7 +30,7 @@ block1:
 	MOVW            (AX)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (AX), R10
-	VMOVQ           R10, X1
+	VMOVQ           R10, X0
 	MOVWLZX         (DI)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (DI)(CX*2), R10
@@ -35,9 +38,9 @@ block1:
 	MOVW            (DI)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X1, X1
-	VCVTPH2PS       X1, Y1
-	VMOVUPS         Y1, (BX)
+	VPINSRQ         $0x01, R10, X0, X0
+	VCVTPH2PS       X0, Y0
+	VMOVUPS         Y0, (BX)
 	MOVWLZX         (R8)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R8)(CX*2), R10
@@ -45,7 +48,7 @@ block1:
 	MOVW            (R8)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R8), R10
-	VMOVQ           R10, X1
+	VMOVQ           R10, X0
 	MOVWLZX         (R9)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R9)(CX*2), R10
@@ -53,72 +56,72 @@ block1:
 	MOVW            (R9)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X1, X1
-	VCVTPH2PS       X1, Y1
-	VMOVUPS         Y1, 32(BX)
-	VBROADCASTI32X4 2(AX), Z1
-	VINSERTI32X4    $0x01, 2(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 2(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 2(R9), Z1, Z1
-	VPADDB          Z0, Z1, Z1
+	VPINSRQ         $0x01, R10, X0, X0
+	VCVTPH2PS       X0, Y0
+	VMOVUPS         Y0, 32(BX)
+	VBROADCASTI32X4 2(AX), Z0
+	VINSERTI32X4    $0x01, 2(DI), Z0, Z0
+	VINSERTI32X4    $0x02, 2(R8), Z0, Z0
+	VINSERTI32X4    $0x03, 2(R9), Z0, Z0
+	VPADDB          Z1, Z0, Z0
 	VBROADCASTI32X4 2(AX)(CX*1), Z2
 	VINSERTI32X4    $0x01, 2(DI)(CX*1), Z2, Z2
 	VINSERTI32X4    $0x02, 2(R8)(CX*1), Z2, Z2
 	VINSERTI32X4    $0x03, 2(R9)(CX*1), Z2, Z2
-	VPADDB          Z0, Z2, Z2
+	VPADDB          Z1, Z2, Z2
 	VBROADCASTI32X4 2(AX)(CX*2), Z3
 	VINSERTI32X4    $0x01, 2(DI)(CX*2), Z3, Z3
 	VINSERTI32X4    $0x02, 2(R8)(CX*2), Z3, Z3
 	VINSERTI32X4    $0x03, 2(R9)(CX*2), Z3, Z3
-	VPADDB          Z0, Z3, Z3
+	VPADDB          Z1, Z3, Z3
 	VBROADCASTI32X4 2(AX)(SI*1), Z4
 	VINSERTI32X4    $0x01, 2(DI)(SI*1), Z4, Z4
 	VINSERTI32X4    $0x02, 2(R8)(SI*1), Z4, Z4
 	VINSERTI32X4    $0x03, 2(R9)(SI*1), Z4, Z4
-	VPADDB          Z0, Z4, Z4
-	VPUNPCKLDQ      Z2, Z1, Z5
-	VPUNPCKHDQ      Z2, Z1, Z1
+	VPADDB          Z1, Z4, Z4
+	VPUNPCKLDQ      Z2, Z0, Z5
+	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 64(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 128(BX)
-	VPUNPCKLQDQ     Z3, Z1, Z2
+	VPUNPCKLQDQ     Z3, Z0, Z2
 	VMOVDQU32       Z2, 192(BX)
-	VPUNPCKHQDQ     Z3, Z1, Z2
+	VPUNPCKHQDQ     Z3, Z0, Z2
 	VMOVDQU32       Z2, 256(BX)
-	VBROADCASTI32X4 18(AX), Z1
-	VINSERTI32X4    $0x01, 18(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 18(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 18(R9), Z1, Z1
-	VPADDB          Z0, Z1, Z1
+	VBROADCASTI32X4 18(AX), Z0
+	VINSERTI32X4    $0x01, 18(DI), Z0, Z0
+	VINSERTI32X4    $0x02, 18(R8), Z0, Z0
+	VINSERTI32X4    $0x03, 18(R9), Z0, Z0
+	VPADDB          Z1, Z0, Z0
 	VBROADCASTI32X4 18(AX)(CX*1), Z2
 	VINSERTI32X4    $0x01, 18(DI)(CX*1), Z2, Z2
 	VINSERTI32X4    $0x02, 18(R8)(CX*1), Z2, Z2
 	VINSERTI32X4    $0x03, 18(R9)(CX*1), Z2, Z2
-	VPADDB          Z0, Z2, Z2
+	VPADDB          Z1, Z2, Z2
 	VBROADCASTI32X4 18(AX)(CX*2), Z3
 	VINSERTI32X4    $0x01, 18(DI)(CX*2), Z3, Z3
 	VINSERTI32X4    $0x02, 18(R8)(CX*2), Z3, Z3
 	VINSERTI32X4    $0x03, 18(R9)(CX*2), Z3, Z3
-	VPADDB          Z0, Z3, Z3
+	VPADDB          Z1, Z3, Z3
 	VBROADCASTI32X4 18(AX)(SI*1), Z4
 	VINSERTI32X4    $0x01, 18(DI)(SI*1), Z4, Z4
 	VINSERTI32X4    $0x02, 18(R8)(SI*1), Z4, Z4
 	VINSERTI32X4    $0x03, 18(R9)(SI*1), Z4, Z4
-	VPADDB          Z0, Z4, Z4
-	VPUNPCKLDQ      Z2, Z1, Z5
-	VPUNPCKHDQ      Z2, Z1, Z1
+	VPADDB          Z1, Z4, Z4
+	VPUNPCKLDQ      Z2, Z0, Z5
+	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 320(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 384(BX)
-	VPUNPCKLQDQ     Z3, Z1, Z2
+	VPUNPCKLQDQ     Z3, Z0, Z2
 	VMOVDQU32       Z2, 448(BX)
-	VPUNPCKHQDQ     Z3, Z1, Z2
+	VPUNPCKHQDQ     Z3, Z0, Z2
 	VMOVDQU32       Z2, 512(BX)
 	ADDQ            $+34, AX
 	ADDQ            $+34, DI
@@ -153,7 +156,10 @@ TEXT ·packQ4_0AVX512(SB), NOSPLIT, $0-40
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
 	VMOVQ        R10, X0
-	VPBROADCASTB X0, Z0
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
 
 block2:
 	MOVWLZX         (AX)(SI*1), R10
@@ -163,7 +169,7 @@ block2:
 	MOVW            (AX)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (AX), R10
-	VMOVQ           R10, X1
+	VMOVQ           R10, X0
 	MOVWLZX         (DI)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (DI)(CX*2), R10
@@ -171,9 +177,9 @@ block2:
 	MOVW            (DI)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X1, X1
-	VCVTPH2PS       X1, Y1
-	VMOVUPS         Y1, (BX)
+	VPINSRQ         $0x01, R10, X0, X0
+	VCVTPH2PS       X0, Y0
+	VMOVUPS         Y0, (BX)
 	MOVWLZX         (R8)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R8)(CX*2), R10
@@ -181,7 +187,7 @@ block2:
 	MOVW            (R8)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R8), R10
-	VMOVQ           R10, X1
+	VMOVQ           R10, X0
 	MOVWLZX         (R9)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R9)(CX*2), R10
@@ -189,18 +195,18 @@ block2:
 	MOVW            (R9)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X1, X1
-	VCVTPH2PS       X1, Y1
-	VMOVUPS         Y1, 32(BX)
-	VBROADCASTI32X4 2(AX), Z1
-	VINSERTI32X4    $0x01, 2(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 2(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 2(R9), Z1, Z1
-	VPSRLW          $0x04, Z1, Z2
-	VPANDD          c0<>+0(SB), Z1, Z1
+	VPINSRQ         $0x01, R10, X0, X0
+	VCVTPH2PS       X0, Y0
+	VMOVUPS         Y0, 32(BX)
+	VBROADCASTI32X4 2(AX), Z0
+	VINSERTI32X4    $0x01, 2(DI), Z0, Z0
+	VINSERTI32X4    $0x02, 2(R8), Z0, Z0
+	VINSERTI32X4    $0x03, 2(R9), Z0, Z0
+	VPSRLW          $0x04, Z0, Z2
+	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VPADDB          Z0, Z1, Z1
-	VPADDB          Z0, Z2, Z2
+	VPADDB          Z1, Z0, Z0
+	VPADDB          Z1, Z2, Z2
 	VBROADCASTI32X4 2(AX)(CX*1), Z3
 	VINSERTI32X4    $0x01, 2(DI)(CX*1), Z3, Z3
 	VINSERTI32X4    $0x02, 2(R8)(CX*1), Z3, Z3
@@ -208,8 +214,8 @@ block2:
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VPADDB          Z0, Z3, Z3
-	VPADDB          Z0, Z4, Z4
+	VPADDB          Z1, Z3, Z3
+	VPADDB          Z1, Z4, Z4
 	VBROADCASTI32X4 2(AX)(CX*2), Z5
 	VINSERTI32X4    $0x01, 2(DI)(CX*2), Z5, Z5
 	VINSERTI32X4    $0x02, 2(R8)(CX*2), Z5, Z5
@@ -217,8 +223,8 @@ block2:
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VPADDB          Z0, Z5, Z5
-	VPADDB          Z0, Z6, Z6
+	VPADDB          Z1, Z5, Z5
+	VPADDB          Z1, Z6, Z6
 	VBROADCASTI32X4 2(AX)(SI*1), Z7
 	VINSERTI32X4    $0x01, 2(DI)(SI*1), Z7, Z7
 	VINSERTI32X4    $0x02, 2(R8)(SI*1), Z7, Z7
@@ -226,32 +232,32 @@ block2:
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VPADDB          Z0, Z7, Z7
-	VPADDB          Z0, Z8, Z8
-	VPUNPCKLDQ      Z3, Z1, Z9
-	VPUNPCKHDQ      Z3, Z1, Z1
+	VPADDB          Z1, Z7, Z7
+	VPADDB          Z1, Z8, Z8
+	VPUNPCKLDQ      Z3, Z0, Z9
+	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 64(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 128(BX)
-	VPUNPCKLQDQ     Z5, Z1, Z3
+	VPUNPCKLQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 192(BX)
-	VPUNPCKHQDQ     Z5, Z1, Z3
+	VPUNPCKHQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 256(BX)
-	VPUNPCKLDQ      Z4, Z2, Z1
+	VPUNPCKLDQ      Z4, Z2, Z0
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
-	VPUNPCKLQDQ     Z3, Z1, Z5
+	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 320(BX)
-	VPUNPCKHQDQ     Z3, Z1, Z5
+	VPUNPCKHQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 384(BX)
-	VPUNPCKLQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 448(BX)
-	VPUNPCKHQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 512(BX)
+	VPUNPCKLQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 448(BX)
+	VPUNPCKHQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 512(BX)
 	ADDQ            $+18, AX
 	ADDQ            $+18, DI
 	ADDQ            $+18, R8
@@ -275,7 +281,10 @@ TEXT ·packQ5_0AVX512(SB), NOSPLIT, $0-40
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
 	VMOVQ        R10, X0
-	VPBROADCASTB X0, Z0
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
 
 block3:
 	MOVWLZX         (AX)(SI*1), R10
@@ -285,7 +294,7 @@ block3:
 	MOVW            (AX)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (AX), R10
-	VMOVQ           R10, X1
+	VMOVQ           R10, X0
 	MOVWLZX         (DI)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (DI)(CX*2), R10
@@ -293,9 +302,9 @@ block3:
 	MOVW            (DI)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X1, X1
-	VCVTPH2PS       X1, Y1
-	VMOVUPS         Y1, (BX)
+	VPINSRQ         $0x01, R10, X0, X0
+	VCVTPH2PS       X0, Y0
+	VMOVUPS         Y0, (BX)
 	MOVWLZX         (R8)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R8)(CX*2), R10
@@ -303,7 +312,7 @@ block3:
 	MOVW            (R8)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R8), R10
-	VMOVQ           R10, X1
+	VMOVQ           R10, X0
 	MOVWLZX         (R9)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R9)(CX*2), R10
@@ -311,15 +320,15 @@ block3:
 	MOVW            (R9)(CX*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X1, X1
-	VCVTPH2PS       X1, Y1
-	VMOVUPS         Y1, 32(BX)
-	VBROADCASTI32X4 6(AX), Z1
-	VINSERTI32X4    $0x01, 6(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 6(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 6(R9), Z1, Z1
-	VPSRLW          $0x04, Z1, Z2
-	VPANDD          c0<>+0(SB), Z1, Z1
+	VPINSRQ         $0x01, R10, X0, X0
+	VCVTPH2PS       X0, Y0
+	VMOVUPS         Y0, 32(BX)
+	VBROADCASTI32X4 6(AX), Z0
+	VINSERTI32X4    $0x01, 6(DI), Z0, Z0
+	VINSERTI32X4    $0x02, 6(R8), Z0, Z0
+	VINSERTI32X4    $0x03, 6(R9), Z0, Z0
+	VPSRLW          $0x04, Z0, Z2
+	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VBROADCASTI32X4 2(AX), Z3
 	VINSERTI32X4    $0x01, 2(DI), Z3, Z3
@@ -327,12 +336,12 @@ block3:
 	VINSERTI32X4    $0x03, 2(R9), Z3, Z3
 	VPSHUFB         c3<>+0(SB), Z3, Z4
 	VPTESTMB        c1<>+0(SB), Z4, K1
-	VPADDB          c2<>+0(SB), Z1, K1, Z1
+	VPADDB          c2<>+0(SB), Z0, K1, Z0
 	VPSHUFB         c4<>+0(SB), Z3, Z4
 	VPTESTMB        c1<>+0(SB), Z4, K1
 	VPADDB          c2<>+0(SB), Z2, K1, Z2
-	VPADDB          Z0, Z1, Z1
-	VPADDB          Z0, Z2, Z2
+	VPADDB          Z1, Z0, Z0
+	VPADDB          Z1, Z2, Z2
 	VBROADCASTI32X4 6(AX)(CX*1), Z3
 	VINSERTI32X4    $0x01, 6(DI)(CX*1), Z3, Z3
 	VINSERTI32X4    $0x02, 6(R8)(CX*1), Z3, Z3
@@ -350,8 +359,8 @@ block3:
 	VPSHUFB         c4<>+0(SB), Z5, Z6
 	VPTESTMB        c1<>+0(SB), Z6, K1
 	VPADDB          c2<>+0(SB), Z4, K1, Z4
-	VPADDB          Z0, Z3, Z3
-	VPADDB          Z0, Z4, Z4
+	VPADDB          Z1, Z3, Z3
+	VPADDB          Z1, Z4, Z4
 	VBROADCASTI32X4 6(AX)(CX*2), Z5
 	VINSERTI32X4    $0x01, 6(DI)(CX*2), Z5, Z5
 	VINSERTI32X4    $0x02, 6(R8)(CX*2), Z5, Z5
@@ -369,8 +378,8 @@ block3:
 	VPSHUFB         c4<>+0(SB), Z7, Z8
 	VPTESTMB        c1<>+0(SB), Z8, K1
 	VPADDB          c2<>+0(SB), Z6, K1, Z6
-	VPADDB          Z0, Z5, Z5
-	VPADDB          Z0, Z6, Z6
+	VPADDB          Z1, Z5, Z5
+	VPADDB          Z1, Z6, Z6
 	VBROADCASTI32X4 6(AX)(SI*1), Z7
 	VINSERTI32X4    $0x01, 6(DI)(SI*1), Z7, Z7
 	VINSERTI32X4    $0x02, 6(R8)(SI*1), Z7, Z7
@@ -388,32 +397,32 @@ block3:
 	VPSHUFB         c4<>+0(SB), Z9, Z10
 	VPTESTMB        c1<>+0(SB), Z10, K1
 	VPADDB          c2<>+0(SB), Z8, K1, Z8
-	VPADDB          Z0, Z7, Z7
-	VPADDB          Z0, Z8, Z8
-	VPUNPCKLDQ      Z3, Z1, Z9
-	VPUNPCKHDQ      Z3, Z1, Z1
+	VPADDB          Z1, Z7, Z7
+	VPADDB          Z1, Z8, Z8
+	VPUNPCKLDQ      Z3, Z0, Z9
+	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 64(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 128(BX)
-	VPUNPCKLQDQ     Z5, Z1, Z3
+	VPUNPCKLQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 192(BX)
-	VPUNPCKHQDQ     Z5, Z1, Z3
+	VPUNPCKHQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 256(BX)
-	VPUNPCKLDQ      Z4, Z2, Z1
+	VPUNPCKLDQ      Z4, Z2, Z0
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
-	VPUNPCKLQDQ     Z3, Z1, Z5
+	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 320(BX)
-	VPUNPCKHQDQ     Z3, Z1, Z5
+	VPUNPCKHQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 384(BX)
-	VPUNPCKLQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 448(BX)
-	VPUNPCKHQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 512(BX)
+	VPUNPCKLQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 448(BX)
+	VPUNPCKHQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 512(BX)
 	ADDQ            $+22, AX
 	ADDQ            $+22, DI
 	ADDQ            $+22, R8
@@ -477,8 +486,11 @@ TEXT ·packIQ4NLAVX512(SB), NOSPLIT, $0-40
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
 	VMOVQ        R10, X0
-	VPBROADCASTB X0, Z0
-	VMOVDQU32    c5<>+0(SB), Z1
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
+	VMOVDQU32    c5<>+0(SB), Z0
 
 block4:
 	MOVWLZX         (AX)(SI*1), R10
@@ -524,10 +536,10 @@ block4:
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VPSHUFB         Z2, Z1, Z2
-	VPSHUFB         Z3, Z1, Z3
-	VPADDB          Z0, Z2, Z2
-	VPADDB          Z0, Z3, Z3
+	VPSHUFB         Z2, Z0, Z2
+	VPSHUFB         Z3, Z0, Z3
+	VPADDB          Z1, Z2, Z2
+	VPADDB          Z1, Z3, Z3
 	VBROADCASTI32X4 2(AX)(CX*1), Z4
 	VINSERTI32X4    $0x01, 2(DI)(CX*1), Z4, Z4
 	VINSERTI32X4    $0x02, 2(R8)(CX*1), Z4, Z4
@@ -535,10 +547,10 @@ block4:
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VPSHUFB         Z4, Z1, Z4
-	VPSHUFB         Z5, Z1, Z5
-	VPADDB          Z0, Z4, Z4
-	VPADDB          Z0, Z5, Z5
+	VPSHUFB         Z4, Z0, Z4
+	VPSHUFB         Z5, Z0, Z5
+	VPADDB          Z1, Z4, Z4
+	VPADDB          Z1, Z5, Z5
 	VBROADCASTI32X4 2(AX)(CX*2), Z6
 	VINSERTI32X4    $0x01, 2(DI)(CX*2), Z6, Z6
 	VINSERTI32X4    $0x02, 2(R8)(CX*2), Z6, Z6
@@ -546,10 +558,10 @@ block4:
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VPSHUFB         Z6, Z1, Z6
-	VPSHUFB         Z7, Z1, Z7
-	VPADDB          Z0, Z6, Z6
-	VPADDB          Z0, Z7, Z7
+	VPSHUFB         Z6, Z0, Z6
+	VPSHUFB         Z7, Z0, Z7
+	VPADDB          Z1, Z6, Z6
+	VPADDB          Z1, Z7, Z7
 	VBROADCASTI32X4 2(AX)(SI*1), Z8
 	VINSERTI32X4    $0x01, 2(DI)(SI*1), Z8, Z8
 	VINSERTI32X4    $0x02, 2(R8)(SI*1), Z8, Z8
@@ -557,10 +569,10 @@ block4:
 	VPSRLW          $0x04, Z8, Z9
 	VPANDD          c0<>+0(SB), Z8, Z8
 	VPANDD          c0<>+0(SB), Z9, Z9
-	VPSHUFB         Z8, Z1, Z8
-	VPSHUFB         Z9, Z1, Z9
-	VPADDB          Z0, Z8, Z8
-	VPADDB          Z0, Z9, Z9
+	VPSHUFB         Z8, Z0, Z8
+	VPSHUFB         Z9, Z0, Z9
+	VPADDB          Z1, Z8, Z8
+	VPADDB          Z1, Z9, Z9
 	VPUNPCKLDQ      Z4, Z2, Z10
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z4
@@ -618,8 +630,11 @@ TEXT ·packMXFP4AVX512(SB), NOSPLIT, $0-40
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
 	VMOVQ        R10, X0
-	VPBROADCASTB X0, Z0
-	VMOVDQU32    c6<>+0(SB), Z1
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
+	VMOVDQU32    c6<>+0(SB), Z0
 
 block5:
 	MOVBLZX         (DI)(SI*1), R10
@@ -679,10 +694,10 @@ block5:
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VPSHUFB         Z2, Z1, Z2
-	VPSHUFB         Z3, Z1, Z3
-	VPADDB          Z0, Z2, Z2
-	VPADDB          Z0, Z3, Z3
+	VPSHUFB         Z2, Z0, Z2
+	VPSHUFB         Z3, Z0, Z3
+	VPADDB          Z1, Z2, Z2
+	VPADDB          Z1, Z3, Z3
 	VBROADCASTI32X4 1(AX)(CX*1), Z4
 	VINSERTI32X4    $0x01, 1(DI)(CX*1), Z4, Z4
 	VINSERTI32X4    $0x02, 1(R8)(CX*1), Z4, Z4
@@ -690,10 +705,10 @@ block5:
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VPSHUFB         Z4, Z1, Z4
-	VPSHUFB         Z5, Z1, Z5
-	VPADDB          Z0, Z4, Z4
-	VPADDB          Z0, Z5, Z5
+	VPSHUFB         Z4, Z0, Z4
+	VPSHUFB         Z5, Z0, Z5
+	VPADDB          Z1, Z4, Z4
+	VPADDB          Z1, Z5, Z5
 	VBROADCASTI32X4 1(AX)(CX*2), Z6
 	VINSERTI32X4    $0x01, 1(DI)(CX*2), Z6, Z6
 	VINSERTI32X4    $0x02, 1(R8)(CX*2), Z6, Z6
@@ -701,10 +716,10 @@ block5:
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VPSHUFB         Z6, Z1, Z6
-	VPSHUFB         Z7, Z1, Z7
-	VPADDB          Z0, Z6, Z6
-	VPADDB          Z0, Z7, Z7
+	VPSHUFB         Z6, Z0, Z6
+	VPSHUFB         Z7, Z0, Z7
+	VPADDB          Z1, Z6, Z6
+	VPADDB          Z1, Z7, Z7
 	VBROADCASTI32X4 1(AX)(SI*1), Z8
 	VINSERTI32X4    $0x01, 1(DI)(SI*1), Z8, Z8
 	VINSERTI32X4    $0x02, 1(R8)(SI*1), Z8, Z8
@@ -712,10 +727,10 @@ block5:
 	VPSRLW          $0x04, Z8, Z9
 	VPANDD          c0<>+0(SB), Z8, Z8
 	VPANDD          c0<>+0(SB), Z9, Z9
-	VPSHUFB         Z8, Z1, Z8
-	VPSHUFB         Z9, Z1, Z9
-	VPADDB          Z0, Z8, Z8
-	VPADDB          Z0, Z9, Z9
+	VPSHUFB         Z8, Z0, Z8
+	VPSHUFB         Z9, Z0, Z9
+	VPADDB          Z1, Z8, Z8
+	VPADDB          Z1, Z9, Z9
 	VPUNPCKLDQ      Z4, Z2, Z10
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z4
@@ -791,50 +806,53 @@ TEXT ·packQ4_1AVX512(SB), NOSPLIT, $0-40
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
 	VMOVQ        R10, X0
-	VPBROADCASTB X0, Z0
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
 
 block6:
-	VMOVD           (AX), X1
-	VPINSRD         $0x01, (AX)(CX*1), X1, X1
-	VPINSRD         $0x02, (AX)(CX*2), X1, X1
-	VPINSRD         $0x03, (AX)(SI*1), X1, X1
-	VPSHUFB         c10<>+0(SB), X1, X1
+	VMOVD           (AX), X0
+	VPINSRD         $0x01, (AX)(CX*1), X0, X0
+	VPINSRD         $0x02, (AX)(CX*2), X0, X0
+	VPINSRD         $0x03, (AX)(SI*1), X0, X0
+	VPSHUFB         c10<>+0(SB), X0, X0
 	VMOVD           (DI), X2
 	VPINSRD         $0x01, (DI)(CX*1), X2, X2
 	VPINSRD         $0x02, (DI)(CX*2), X2, X2
 	VPINSRD         $0x03, (DI)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
-	VPUNPCKLQDQ     X2, X1, X3
-	VPUNPCKHQDQ     X2, X1, X1
+	VPUNPCKLQDQ     X2, X0, X3
+	VPUNPCKHQDQ     X2, X0, X0
 	VCVTPH2PS       X3, Y2
-	VCVTPH2PS       X1, Y1
+	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, (BX)
-	VMOVUPS         Y1, 64(BX)
-	VMOVD           (R8), X1
-	VPINSRD         $0x01, (R8)(CX*1), X1, X1
-	VPINSRD         $0x02, (R8)(CX*2), X1, X1
-	VPINSRD         $0x03, (R8)(SI*1), X1, X1
-	VPSHUFB         c10<>+0(SB), X1, X1
+	VMOVUPS         Y0, 64(BX)
+	VMOVD           (R8), X0
+	VPINSRD         $0x01, (R8)(CX*1), X0, X0
+	VPINSRD         $0x02, (R8)(CX*2), X0, X0
+	VPINSRD         $0x03, (R8)(SI*1), X0, X0
+	VPSHUFB         c10<>+0(SB), X0, X0
 	VMOVD           (R9), X2
 	VPINSRD         $0x01, (R9)(CX*1), X2, X2
 	VPINSRD         $0x02, (R9)(CX*2), X2, X2
 	VPINSRD         $0x03, (R9)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
-	VPUNPCKLQDQ     X2, X1, X3
-	VPUNPCKHQDQ     X2, X1, X1
+	VPUNPCKLQDQ     X2, X0, X3
+	VPUNPCKHQDQ     X2, X0, X0
 	VCVTPH2PS       X3, Y2
-	VCVTPH2PS       X1, Y1
+	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, 32(BX)
-	VMOVUPS         Y1, 96(BX)
-	VBROADCASTI32X4 4(AX), Z1
-	VINSERTI32X4    $0x01, 4(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 4(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 4(R9), Z1, Z1
-	VPSRLW          $0x04, Z1, Z2
-	VPANDD          c0<>+0(SB), Z1, Z1
+	VMOVUPS         Y0, 96(BX)
+	VBROADCASTI32X4 4(AX), Z0
+	VINSERTI32X4    $0x01, 4(DI), Z0, Z0
+	VINSERTI32X4    $0x02, 4(R8), Z0, Z0
+	VINSERTI32X4    $0x03, 4(R9), Z0, Z0
+	VPSRLW          $0x04, Z0, Z2
+	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VPADDB          Z0, Z1, Z1
-	VPADDB          Z0, Z2, Z2
+	VPADDB          Z1, Z0, Z0
+	VPADDB          Z1, Z2, Z2
 	VBROADCASTI32X4 4(AX)(CX*1), Z3
 	VINSERTI32X4    $0x01, 4(DI)(CX*1), Z3, Z3
 	VINSERTI32X4    $0x02, 4(R8)(CX*1), Z3, Z3
@@ -842,8 +860,8 @@ block6:
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VPADDB          Z0, Z3, Z3
-	VPADDB          Z0, Z4, Z4
+	VPADDB          Z1, Z3, Z3
+	VPADDB          Z1, Z4, Z4
 	VBROADCASTI32X4 4(AX)(CX*2), Z5
 	VINSERTI32X4    $0x01, 4(DI)(CX*2), Z5, Z5
 	VINSERTI32X4    $0x02, 4(R8)(CX*2), Z5, Z5
@@ -851,8 +869,8 @@ block6:
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VPADDB          Z0, Z5, Z5
-	VPADDB          Z0, Z6, Z6
+	VPADDB          Z1, Z5, Z5
+	VPADDB          Z1, Z6, Z6
 	VBROADCASTI32X4 4(AX)(SI*1), Z7
 	VINSERTI32X4    $0x01, 4(DI)(SI*1), Z7, Z7
 	VINSERTI32X4    $0x02, 4(R8)(SI*1), Z7, Z7
@@ -860,32 +878,32 @@ block6:
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VPADDB          Z0, Z7, Z7
-	VPADDB          Z0, Z8, Z8
-	VPUNPCKLDQ      Z3, Z1, Z9
-	VPUNPCKHDQ      Z3, Z1, Z1
+	VPADDB          Z1, Z7, Z7
+	VPADDB          Z1, Z8, Z8
+	VPUNPCKLDQ      Z3, Z0, Z9
+	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 128(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 192(BX)
-	VPUNPCKLQDQ     Z5, Z1, Z3
+	VPUNPCKLQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 256(BX)
-	VPUNPCKHQDQ     Z5, Z1, Z3
+	VPUNPCKHQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 320(BX)
-	VPUNPCKLDQ      Z4, Z2, Z1
+	VPUNPCKLDQ      Z4, Z2, Z0
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
-	VPUNPCKLQDQ     Z3, Z1, Z5
+	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 384(BX)
-	VPUNPCKHQDQ     Z3, Z1, Z5
+	VPUNPCKHQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 448(BX)
-	VPUNPCKLQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 512(BX)
-	VPUNPCKHQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 576(BX)
+	VPUNPCKLQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 512(BX)
+	VPUNPCKHQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 576(BX)
 	ADDQ            $+20, AX
 	ADDQ            $+20, DI
 	ADDQ            $+20, R8
@@ -915,47 +933,50 @@ TEXT ·packQ5_1AVX512(SB), NOSPLIT, $0-40
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
 	VMOVQ        R10, X0
-	VPBROADCASTB X0, Z0
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
 
 block7:
-	VMOVD           (AX), X1
-	VPINSRD         $0x01, (AX)(CX*1), X1, X1
-	VPINSRD         $0x02, (AX)(CX*2), X1, X1
-	VPINSRD         $0x03, (AX)(SI*1), X1, X1
-	VPSHUFB         c10<>+0(SB), X1, X1
+	VMOVD           (AX), X0
+	VPINSRD         $0x01, (AX)(CX*1), X0, X0
+	VPINSRD         $0x02, (AX)(CX*2), X0, X0
+	VPINSRD         $0x03, (AX)(SI*1), X0, X0
+	VPSHUFB         c10<>+0(SB), X0, X0
 	VMOVD           (DI), X2
 	VPINSRD         $0x01, (DI)(CX*1), X2, X2
 	VPINSRD         $0x02, (DI)(CX*2), X2, X2
 	VPINSRD         $0x03, (DI)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
-	VPUNPCKLQDQ     X2, X1, X3
-	VPUNPCKHQDQ     X2, X1, X1
+	VPUNPCKLQDQ     X2, X0, X3
+	VPUNPCKHQDQ     X2, X0, X0
 	VCVTPH2PS       X3, Y2
-	VCVTPH2PS       X1, Y1
+	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, (BX)
-	VMOVUPS         Y1, 64(BX)
-	VMOVD           (R8), X1
-	VPINSRD         $0x01, (R8)(CX*1), X1, X1
-	VPINSRD         $0x02, (R8)(CX*2), X1, X1
-	VPINSRD         $0x03, (R8)(SI*1), X1, X1
-	VPSHUFB         c10<>+0(SB), X1, X1
+	VMOVUPS         Y0, 64(BX)
+	VMOVD           (R8), X0
+	VPINSRD         $0x01, (R8)(CX*1), X0, X0
+	VPINSRD         $0x02, (R8)(CX*2), X0, X0
+	VPINSRD         $0x03, (R8)(SI*1), X0, X0
+	VPSHUFB         c10<>+0(SB), X0, X0
 	VMOVD           (R9), X2
 	VPINSRD         $0x01, (R9)(CX*1), X2, X2
 	VPINSRD         $0x02, (R9)(CX*2), X2, X2
 	VPINSRD         $0x03, (R9)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
-	VPUNPCKLQDQ     X2, X1, X3
-	VPUNPCKHQDQ     X2, X1, X1
+	VPUNPCKLQDQ     X2, X0, X3
+	VPUNPCKHQDQ     X2, X0, X0
 	VCVTPH2PS       X3, Y2
-	VCVTPH2PS       X1, Y1
+	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, 32(BX)
-	VMOVUPS         Y1, 96(BX)
-	VBROADCASTI32X4 8(AX), Z1
-	VINSERTI32X4    $0x01, 8(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 8(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 8(R9), Z1, Z1
-	VPSRLW          $0x04, Z1, Z2
-	VPANDD          c0<>+0(SB), Z1, Z1
+	VMOVUPS         Y0, 96(BX)
+	VBROADCASTI32X4 8(AX), Z0
+	VINSERTI32X4    $0x01, 8(DI), Z0, Z0
+	VINSERTI32X4    $0x02, 8(R8), Z0, Z0
+	VINSERTI32X4    $0x03, 8(R9), Z0, Z0
+	VPSRLW          $0x04, Z0, Z2
+	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VBROADCASTI32X4 4(AX), Z3
 	VINSERTI32X4    $0x01, 4(DI), Z3, Z3
@@ -963,12 +984,12 @@ block7:
 	VINSERTI32X4    $0x03, 4(R9), Z3, Z3
 	VPSHUFB         c3<>+0(SB), Z3, Z4
 	VPTESTMB        c1<>+0(SB), Z4, K1
-	VPADDB          c2<>+0(SB), Z1, K1, Z1
+	VPADDB          c2<>+0(SB), Z0, K1, Z0
 	VPSHUFB         c4<>+0(SB), Z3, Z4
 	VPTESTMB        c1<>+0(SB), Z4, K1
 	VPADDB          c2<>+0(SB), Z2, K1, Z2
-	VPADDB          Z0, Z1, Z1
-	VPADDB          Z0, Z2, Z2
+	VPADDB          Z1, Z0, Z0
+	VPADDB          Z1, Z2, Z2
 	VBROADCASTI32X4 8(AX)(CX*1), Z3
 	VINSERTI32X4    $0x01, 8(DI)(CX*1), Z3, Z3
 	VINSERTI32X4    $0x02, 8(R8)(CX*1), Z3, Z3
@@ -986,8 +1007,8 @@ block7:
 	VPSHUFB         c4<>+0(SB), Z5, Z6
 	VPTESTMB        c1<>+0(SB), Z6, K1
 	VPADDB          c2<>+0(SB), Z4, K1, Z4
-	VPADDB          Z0, Z3, Z3
-	VPADDB          Z0, Z4, Z4
+	VPADDB          Z1, Z3, Z3
+	VPADDB          Z1, Z4, Z4
 	VBROADCASTI32X4 8(AX)(CX*2), Z5
 	VINSERTI32X4    $0x01, 8(DI)(CX*2), Z5, Z5
 	VINSERTI32X4    $0x02, 8(R8)(CX*2), Z5, Z5
@@ -1005,8 +1026,8 @@ block7:
 	VPSHUFB         c4<>+0(SB), Z7, Z8
 	VPTESTMB        c1<>+0(SB), Z8, K1
 	VPADDB          c2<>+0(SB), Z6, K1, Z6
-	VPADDB          Z0, Z5, Z5
-	VPADDB          Z0, Z6, Z6
+	VPADDB          Z1, Z5, Z5
+	VPADDB          Z1, Z6, Z6
 	VBROADCASTI32X4 8(AX)(SI*1), Z7
 	VINSERTI32X4    $0x01, 8(DI)(SI*1), Z7, Z7
 	VINSERTI32X4    $0x02, 8(R8)(SI*1), Z7, Z7
@@ -1024,32 +1045,32 @@ block7:
 	VPSHUFB         c4<>+0(SB), Z9, Z10
 	VPTESTMB        c1<>+0(SB), Z10, K1
 	VPADDB          c2<>+0(SB), Z8, K1, Z8
-	VPADDB          Z0, Z7, Z7
-	VPADDB          Z0, Z8, Z8
-	VPUNPCKLDQ      Z3, Z1, Z9
-	VPUNPCKHDQ      Z3, Z1, Z1
+	VPADDB          Z1, Z7, Z7
+	VPADDB          Z1, Z8, Z8
+	VPUNPCKLDQ      Z3, Z0, Z9
+	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 128(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 192(BX)
-	VPUNPCKLQDQ     Z5, Z1, Z3
+	VPUNPCKLQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 256(BX)
-	VPUNPCKHQDQ     Z5, Z1, Z3
+	VPUNPCKHQDQ     Z5, Z0, Z3
 	VMOVDQU32       Z3, 320(BX)
-	VPUNPCKLDQ      Z4, Z2, Z1
+	VPUNPCKLDQ      Z4, Z2, Z0
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
-	VPUNPCKLQDQ     Z3, Z1, Z5
+	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 384(BX)
-	VPUNPCKHQDQ     Z3, Z1, Z5
+	VPUNPCKHQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 448(BX)
-	VPUNPCKLQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 512(BX)
-	VPUNPCKHQDQ     Z4, Z2, Z1
-	VMOVDQU32       Z1, 576(BX)
+	VPUNPCKLQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 512(BX)
+	VPUNPCKHQDQ     Z4, Z2, Z0
+	VMOVDQU32       Z0, 576(BX)
 	ADDQ            $+24, AX
 	ADDQ            $+24, DI
 	ADDQ            $+24, R8
@@ -1072,6 +1093,8 @@ TEXT ·packQ4KAVX512(SB), NOSPLIT, $0-40
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
+	VMOVQ        R10, X0
+	VPBROADCASTB X0, Z0
 	NEGQ         R10
 	VMOVQ        R10, X0
 	VPBROADCASTW X0, Z0
@@ -1719,6 +1742,8 @@ TEXT ·packQ5KAVX512(SB), NOSPLIT, $0-40
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
+	VMOVQ        R10, X0
+	VPBROADCASTB X0, Z0
 	NEGQ         R10
 	VMOVQ        R10, X0
 	VPBROADCASTW X0, Z0
@@ -2726,6 +2751,8 @@ TEXT ·packQ2KAVX512(SB), NOSPLIT, $0-40
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
+	VMOVQ        R10, X0
+	VPBROADCASTB X0, Z0
 	NEGQ         R10
 	VMOVQ        R10, X0
 	VPBROADCASTW X0, Z0
@@ -3649,6 +3676,8 @@ TEXT ·packQ3KAVX512(SB), NOSPLIT, $0-40
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
+	VMOVQ        R10, X0
+	VPBROADCASTB X0, Z0
 	NEGQ         R10
 	VMOVQ        R10, X0
 	VPBROADCASTW X0, Z0
@@ -5272,6 +5301,8 @@ TEXT ·packQ6KAVX512(SB), NOSPLIT, $0-40
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
+	VMOVQ        R10, X0
+	VPBROADCASTB X0, Z0
 	NEGQ         R10
 	VMOVQ        R10, X0
 	VPBROADCASTW X0, Z0
@@ -6395,6 +6426,779 @@ block12:
 	VZEROUPPER
 	RET
 
+// func packUnpackedAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
+// Requires: AVX, AVX2, AVX512BW, AVX512F
+TEXT ·packUnpackedAVX512(SB), NOSPLIT, $0-40
+	MOVQ         tile+0(FP), BX
+	MOVQ         w+8(FP), AX
+	MOVQ         rowBytes+16(FP), CX
+	MOVQ         blocks+24(FP), DX
+	LEAQ         (CX)(CX*2), SI
+	LEAQ         (AX)(CX*4), DI
+	LEAQ         (DI)(CX*4), R8
+	LEAQ         (R8)(CX*4), R9
+	MOVQ         add+32(FP), R10
+	VMOVQ        R10, X0
+	VPBROADCASTB X0, Z1
+	NEGQ         R10
+	VMOVQ        R10, X0
+	VPBROADCASTW X0, Z0
+
+block13:
+	VMOVD           288(AX), X2
+	VPINSRD         $0x01, 288(AX)(CX*1), X2, X2
+	VPINSRD         $0x02, 288(AX)(CX*2), X2, X2
+	VPINSRD         $0x03, 288(AX)(SI*1), X2, X2
+	VMOVD           288(DI), X3
+	VPINSRD         $0x01, 288(DI)(CX*1), X3, X3
+	VPINSRD         $0x02, 288(DI)(CX*2), X3, X3
+	VPINSRD         $0x03, 288(DI)(SI*1), X3, X3
+	VINSERTI128     $0x01, X3, Y2, Y3
+	VMOVUPS         Y3, (BX)
+	VMOVD           288(R8), X2
+	VPINSRD         $0x01, 288(R8)(CX*1), X2, X2
+	VPINSRD         $0x02, 288(R8)(CX*2), X2, X2
+	VPINSRD         $0x03, 288(R8)(SI*1), X2, X2
+	VMOVD           288(R9), X3
+	VPINSRD         $0x01, 288(R9)(CX*1), X3, X3
+	VPINSRD         $0x02, 288(R9)(CX*2), X3, X3
+	VPINSRD         $0x03, 288(R9)(SI*1), X3, X3
+	VINSERTI128     $0x01, X3, Y2, Y3
+	VMOVUPS         Y3, 32(BX)
+	VBROADCASTI32X4 256(AX), Z3
+	VINSERTI32X4    $0x01, 256(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 256(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 256(R9), Z3, Z3
+	VPSHUFB         c35<>+0(SB), Z3, Z3
+	VBROADCASTI32X4 256(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 256(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 256(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 256(R9)(CX*1), Z4, Z4
+	VPSHUFB         c35<>+0(SB), Z4, Z4
+	VBROADCASTI32X4 256(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 256(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 256(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 256(R9)(CX*2), Z5, Z5
+	VPSHUFB         c35<>+0(SB), Z5, Z5
+	VBROADCASTI32X4 256(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 256(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 256(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 256(R9)(SI*1), Z6, Z6
+	VPSHUFB         c35<>+0(SB), Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 576(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 896(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1216(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1536(BX)
+	VBROADCASTI32X4 256(AX), Z3
+	VINSERTI32X4    $0x01, 256(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 256(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 256(R9), Z3, Z3
+	VPSHUFB         c36<>+0(SB), Z3, Z3
+	VBROADCASTI32X4 256(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 256(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 256(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 256(R9)(CX*1), Z4, Z4
+	VPSHUFB         c36<>+0(SB), Z4, Z4
+	VBROADCASTI32X4 256(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 256(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 256(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 256(R9)(CX*2), Z5, Z5
+	VPSHUFB         c36<>+0(SB), Z5, Z5
+	VBROADCASTI32X4 256(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 256(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 256(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 256(R9)(SI*1), Z6, Z6
+	VPSHUFB         c36<>+0(SB), Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1856(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 2176(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2496(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2816(BX)
+	VBROADCASTI32X4 272(AX), Z3
+	VINSERTI32X4    $0x01, 272(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 272(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 272(R9), Z3, Z3
+	VPSHUFB         c35<>+0(SB), Z3, Z3
+	VBROADCASTI32X4 272(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 272(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 272(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 272(R9)(CX*1), Z4, Z4
+	VPSHUFB         c35<>+0(SB), Z4, Z4
+	VBROADCASTI32X4 272(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 272(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 272(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 272(R9)(CX*2), Z5, Z5
+	VPSHUFB         c35<>+0(SB), Z5, Z5
+	VBROADCASTI32X4 272(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 272(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 272(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 272(R9)(SI*1), Z6, Z6
+	VPSHUFB         c35<>+0(SB), Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3136(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3456(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3776(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4096(BX)
+	VBROADCASTI32X4 272(AX), Z3
+	VINSERTI32X4    $0x01, 272(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 272(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 272(R9), Z3, Z3
+	VPSHUFB         c36<>+0(SB), Z3, Z3
+	VBROADCASTI32X4 272(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 272(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 272(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 272(R9)(CX*1), Z4, Z4
+	VPSHUFB         c36<>+0(SB), Z4, Z4
+	VBROADCASTI32X4 272(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 272(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 272(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 272(R9)(CX*2), Z5, Z5
+	VPSHUFB         c36<>+0(SB), Z5, Z5
+	VBROADCASTI32X4 272(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 272(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 272(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 272(R9)(SI*1), Z6, Z6
+	VPSHUFB         c36<>+0(SB), Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4416(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4736(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 5056(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 5376(BX)
+	VBROADCASTI32X4 256(AX), Z3
+	VINSERTI32X4    $0x01, 256(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 256(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 256(R9), Z3, Z3
+	VPMULLW         Z0, Z3, Z3
+	VBROADCASTI32X4 256(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 256(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 256(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 256(R9)(CX*1), Z4, Z4
+	VPMULLW         Z0, Z4, Z4
+	VBROADCASTI32X4 256(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 256(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 256(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 256(R9)(CX*2), Z5, Z5
+	VPMULLW         Z0, Z5, Z5
+	VBROADCASTI32X4 256(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 256(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 256(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 256(R9)(SI*1), Z6, Z6
+	VPMULLW         Z0, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 64(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 128(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 192(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 256(BX)
+	VBROADCASTI32X4 272(AX), Z3
+	VINSERTI32X4    $0x01, 272(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 272(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 272(R9), Z3, Z3
+	VPMULLW         Z0, Z3, Z3
+	VBROADCASTI32X4 272(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 272(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 272(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 272(R9)(CX*1), Z4, Z4
+	VPMULLW         Z0, Z4, Z4
+	VBROADCASTI32X4 272(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 272(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 272(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 272(R9)(CX*2), Z5, Z5
+	VPMULLW         Z0, Z5, Z5
+	VBROADCASTI32X4 272(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 272(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 272(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 272(R9)(SI*1), Z6, Z6
+	VPMULLW         Z0, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 320(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 384(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 448(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 512(BX)
+	VBROADCASTI32X4 (AX), Z3
+	VINSERTI32X4    $0x01, (DI), Z3, Z3
+	VINSERTI32X4    $0x02, (R8), Z3, Z3
+	VINSERTI32X4    $0x03, (R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 (AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, (DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, (R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, (R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 (AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, (DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, (R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, (R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 (AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, (DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, (R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, (R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 640(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 704(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 768(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 832(BX)
+	VBROADCASTI32X4 16(AX), Z3
+	VINSERTI32X4    $0x01, 16(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 16(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 16(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 16(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 960(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1024(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1088(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1152(BX)
+	VBROADCASTI32X4 32(AX), Z3
+	VINSERTI32X4    $0x01, 32(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 32(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 32(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 32(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1280(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1344(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1408(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1472(BX)
+	VBROADCASTI32X4 48(AX), Z3
+	VINSERTI32X4    $0x01, 48(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 48(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 48(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 48(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1600(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1664(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1728(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 1792(BX)
+	VBROADCASTI32X4 64(AX), Z3
+	VINSERTI32X4    $0x01, 64(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 64(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 64(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 64(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1920(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 1984(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2048(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2112(BX)
+	VBROADCASTI32X4 80(AX), Z3
+	VINSERTI32X4    $0x01, 80(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 80(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 80(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 80(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 80(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 80(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 2240(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 2304(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2368(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2432(BX)
+	VBROADCASTI32X4 96(AX), Z3
+	VINSERTI32X4    $0x01, 96(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 96(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 96(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 96(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 96(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 96(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 96(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 96(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 96(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 96(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 96(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 96(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 96(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 96(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 96(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 2560(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 2624(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2688(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 2752(BX)
+	VBROADCASTI32X4 112(AX), Z3
+	VINSERTI32X4    $0x01, 112(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 112(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 112(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 112(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 112(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 112(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 112(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 112(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 112(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 112(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 112(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 112(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 112(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 112(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 112(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 2880(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 2944(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3008(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3072(BX)
+	VBROADCASTI32X4 128(AX), Z3
+	VINSERTI32X4    $0x01, 128(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 128(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 128(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 128(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 128(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 128(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3200(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3264(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3328(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3392(BX)
+	VBROADCASTI32X4 144(AX), Z3
+	VINSERTI32X4    $0x01, 144(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 144(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 144(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 144(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 144(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 144(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 144(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 144(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 144(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 144(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 144(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 144(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 144(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 144(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 144(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3520(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3584(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3648(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3712(BX)
+	VBROADCASTI32X4 160(AX), Z3
+	VINSERTI32X4    $0x01, 160(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 160(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 160(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 160(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 160(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 160(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 160(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 160(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 160(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 160(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 160(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 160(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 160(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 160(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 160(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3840(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 3904(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 3968(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4032(BX)
+	VBROADCASTI32X4 176(AX), Z3
+	VINSERTI32X4    $0x01, 176(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 176(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 176(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 176(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 176(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 176(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 176(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 176(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 176(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 176(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 176(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 176(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 176(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 176(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 176(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4160(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4224(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4288(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4352(BX)
+	VBROADCASTI32X4 192(AX), Z3
+	VINSERTI32X4    $0x01, 192(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 192(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 192(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 192(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4480(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4544(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4608(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4672(BX)
+	VBROADCASTI32X4 208(AX), Z3
+	VINSERTI32X4    $0x01, 208(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 208(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 208(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 208(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 208(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 208(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 208(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 208(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 208(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 208(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 208(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 208(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 208(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 208(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 208(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4800(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 4864(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4928(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 4992(BX)
+	VBROADCASTI32X4 224(AX), Z3
+	VINSERTI32X4    $0x01, 224(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 224(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 224(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 224(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 224(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 224(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 224(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 224(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 224(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 224(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 224(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 224(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 224(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 224(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 224(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 5120(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 5184(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 5248(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 5312(BX)
+	VBROADCASTI32X4 240(AX), Z3
+	VINSERTI32X4    $0x01, 240(DI), Z3, Z3
+	VINSERTI32X4    $0x02, 240(R8), Z3, Z3
+	VINSERTI32X4    $0x03, 240(R9), Z3, Z3
+	VPADDB          Z1, Z3, Z3
+	VBROADCASTI32X4 240(AX)(CX*1), Z4
+	VINSERTI32X4    $0x01, 240(DI)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 240(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 240(R9)(CX*1), Z4, Z4
+	VPADDB          Z1, Z4, Z4
+	VBROADCASTI32X4 240(AX)(CX*2), Z5
+	VINSERTI32X4    $0x01, 240(DI)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 240(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 240(R9)(CX*2), Z5, Z5
+	VPADDB          Z1, Z5, Z5
+	VBROADCASTI32X4 240(AX)(SI*1), Z6
+	VINSERTI32X4    $0x01, 240(DI)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 240(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 240(R9)(SI*1), Z6, Z6
+	VPADDB          Z1, Z6, Z6
+	VPUNPCKLDQ      Z4, Z3, Z7
+	VPUNPCKHDQ      Z4, Z3, Z3
+	VPUNPCKLDQ      Z6, Z5, Z4
+	VPUNPCKHDQ      Z6, Z5, Z5
+	VPUNPCKLQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 5440(BX)
+	VPUNPCKHQDQ     Z4, Z7, Z6
+	VMOVDQU32       Z6, 5504(BX)
+	VPUNPCKLQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 5568(BX)
+	VPUNPCKHQDQ     Z5, Z3, Z4
+	VMOVDQU32       Z4, 5632(BX)
+	ADDQ            $+292, AX
+	ADDQ            $+292, DI
+	ADDQ            $+292, R8
+	ADDQ            $+292, R9
+	ADDQ            $+5696, BX
+	DECQ            DX
+	JNZ             block13
+	VZEROUPPER
+	RET
+
+DATA c35<>+0(SB)/8, $0x0302030201000100
+DATA c35<>+8(SB)/8, $0x0706070605040504
+DATA c35<>+16(SB)/8, $0x0302030201000100
+DATA c35<>+24(SB)/8, $0x0706070605040504
+DATA c35<>+32(SB)/8, $0x0302030201000100
+DATA c35<>+40(SB)/8, $0x0706070605040504
+DATA c35<>+48(SB)/8, $0x0302030201000100
+DATA c35<>+56(SB)/8, $0x0706070605040504
+GLOBL c35<>(SB), RODATA|NOPTR, $64
+
+DATA c36<>+0(SB)/8, $0x0b0a0b0a09080908
+DATA c36<>+8(SB)/8, $0x0f0e0f0e0d0c0d0c
+DATA c36<>+16(SB)/8, $0x0b0a0b0a09080908
+DATA c36<>+24(SB)/8, $0x0f0e0f0e0d0c0d0c
+DATA c36<>+32(SB)/8, $0x0b0a0b0a09080908
+DATA c36<>+40(SB)/8, $0x0f0e0f0e0d0c0d0c
+DATA c36<>+48(SB)/8, $0x0b0a0b0a09080908
+DATA c36<>+56(SB)/8, $0x0f0e0f0e0d0c0d0c
+GLOBL c36<>(SB), RODATA|NOPTR, $64
+
 // func packIQ4XSAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
 // Requires: AVX, AVX512BW, AVX512F, F16C
 TEXT ·packIQ4XSAVX512(SB), NOSPLIT, $0-40
@@ -6407,12 +7211,14 @@ TEXT ·packIQ4XSAVX512(SB), NOSPLIT, $0-40
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
 	MOVQ         add+32(FP), R10
+	VMOVQ        R10, X0
+	VPBROADCASTB X0, Z0
 	NEGQ         R10
 	VMOVQ        R10, X0
 	VPBROADCASTW X0, Z0
-	VMOVDQU32    c35<>+0(SB), Z1
+	VMOVDQU32    c37<>+0(SB), Z1
 
-block13:
+block14:
 	MOVWLZX         (AX)(SI*1), R10
 	SHLQ            $0x10, R10
 	MOVW            (AX)(CX*2), R10
@@ -6453,58 +7259,58 @@ block13:
 	VINSERTI32X4    $0x01, (DI), Z2, Z2
 	VINSERTI32X4    $0x02, (R8), Z2, Z2
 	VINSERTI32X4    $0x03, (R9), Z2, Z2
-	VPSHUFB         c36<>+0(SB), Z2, Z3
-	VPSHUFB         c37<>+0(SB), Z2, Z2
-	VPSRLVD         c38<>+0(SB), Z2, Z2
-	VPANDD          c39<>+0(SB), Z2, Z2
+	VPSHUFB         c38<>+0(SB), Z2, Z3
+	VPSHUFB         c39<>+0(SB), Z2, Z2
+	VPSRLVD         c40<>+0(SB), Z2, Z2
+	VPANDD          c41<>+0(SB), Z2, Z2
 	VPSRLVD         c26<>+0(SB), Z3, Z3
-	VPANDD          c40<>+0(SB), Z3, Z3
+	VPANDD          c42<>+0(SB), Z3, Z3
 	VPSLLD          $0x04, Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VPSUBD          c41<>+0(SB), Z2, Z2
-	VPSHUFB         c42<>+0(SB), Z2, Z3
+	VPSUBD          c43<>+0(SB), Z2, Z2
+	VPSHUFB         c44<>+0(SB), Z2, Z3
 	VBROADCASTI32X4 (AX)(CX*1), Z4
 	VINSERTI32X4    $0x01, (DI)(CX*1), Z4, Z4
 	VINSERTI32X4    $0x02, (R8)(CX*1), Z4, Z4
 	VINSERTI32X4    $0x03, (R9)(CX*1), Z4, Z4
-	VPSHUFB         c36<>+0(SB), Z4, Z5
-	VPSHUFB         c37<>+0(SB), Z4, Z4
-	VPSRLVD         c38<>+0(SB), Z4, Z4
-	VPANDD          c39<>+0(SB), Z4, Z4
+	VPSHUFB         c38<>+0(SB), Z4, Z5
+	VPSHUFB         c39<>+0(SB), Z4, Z4
+	VPSRLVD         c40<>+0(SB), Z4, Z4
+	VPANDD          c41<>+0(SB), Z4, Z4
 	VPSRLVD         c26<>+0(SB), Z5, Z5
-	VPANDD          c40<>+0(SB), Z5, Z5
+	VPANDD          c42<>+0(SB), Z5, Z5
 	VPSLLD          $0x04, Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VPSUBD          c41<>+0(SB), Z4, Z4
-	VPSHUFB         c42<>+0(SB), Z4, Z5
+	VPSUBD          c43<>+0(SB), Z4, Z4
+	VPSHUFB         c44<>+0(SB), Z4, Z5
 	VBROADCASTI32X4 (AX)(CX*2), Z6
 	VINSERTI32X4    $0x01, (DI)(CX*2), Z6, Z6
 	VINSERTI32X4    $0x02, (R8)(CX*2), Z6, Z6
 	VINSERTI32X4    $0x03, (R9)(CX*2), Z6, Z6
-	VPSHUFB         c36<>+0(SB), Z6, Z7
-	VPSHUFB         c37<>+0(SB), Z6, Z6
-	VPSRLVD         c38<>+0(SB), Z6, Z6
-	VPANDD          c39<>+0(SB), Z6, Z6
+	VPSHUFB         c38<>+0(SB), Z6, Z7
+	VPSHUFB         c39<>+0(SB), Z6, Z6
+	VPSRLVD         c40<>+0(SB), Z6, Z6
+	VPANDD          c41<>+0(SB), Z6, Z6
 	VPSRLVD         c26<>+0(SB), Z7, Z7
-	VPANDD          c40<>+0(SB), Z7, Z7
+	VPANDD          c42<>+0(SB), Z7, Z7
 	VPSLLD          $0x04, Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VPSUBD          c41<>+0(SB), Z6, Z6
-	VPSHUFB         c42<>+0(SB), Z6, Z7
+	VPSUBD          c43<>+0(SB), Z6, Z6
+	VPSHUFB         c44<>+0(SB), Z6, Z7
 	VBROADCASTI32X4 (AX)(SI*1), Z8
 	VINSERTI32X4    $0x01, (DI)(SI*1), Z8, Z8
 	VINSERTI32X4    $0x02, (R8)(SI*1), Z8, Z8
 	VINSERTI32X4    $0x03, (R9)(SI*1), Z8, Z8
-	VPSHUFB         c36<>+0(SB), Z8, Z9
-	VPSHUFB         c37<>+0(SB), Z8, Z8
-	VPSRLVD         c38<>+0(SB), Z8, Z8
-	VPANDD          c39<>+0(SB), Z8, Z8
+	VPSHUFB         c38<>+0(SB), Z8, Z9
+	VPSHUFB         c39<>+0(SB), Z8, Z8
+	VPSRLVD         c40<>+0(SB), Z8, Z8
+	VPANDD          c41<>+0(SB), Z8, Z8
 	VPSRLVD         c26<>+0(SB), Z9, Z9
-	VPANDD          c40<>+0(SB), Z9, Z9
+	VPANDD          c42<>+0(SB), Z9, Z9
 	VPSLLD          $0x04, Z9, Z9
 	VPORD           Z9, Z8, Z8
-	VPSUBD          c41<>+0(SB), Z8, Z8
-	VPSHUFB         c42<>+0(SB), Z8, Z9
+	VPSUBD          c43<>+0(SB), Z8, Z8
+	VPSHUFB         c44<>+0(SB), Z8, Z9
 	VPUNPCKLDQ      Z5, Z3, Z10
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
@@ -6521,58 +7327,58 @@ block13:
 	VINSERTI32X4    $0x01, (DI), Z3, Z3
 	VINSERTI32X4    $0x02, (R8), Z3, Z3
 	VINSERTI32X4    $0x03, (R9), Z3, Z3
-	VPSHUFB         c36<>+0(SB), Z3, Z5
-	VPSHUFB         c43<>+0(SB), Z3, Z3
-	VPSRLVD         c38<>+0(SB), Z3, Z3
-	VPANDD          c39<>+0(SB), Z3, Z3
-	VPSRLVD         c44<>+0(SB), Z5, Z5
-	VPANDD          c40<>+0(SB), Z5, Z5
+	VPSHUFB         c38<>+0(SB), Z3, Z5
+	VPSHUFB         c45<>+0(SB), Z3, Z3
+	VPSRLVD         c40<>+0(SB), Z3, Z3
+	VPANDD          c41<>+0(SB), Z3, Z3
+	VPSRLVD         c46<>+0(SB), Z5, Z5
+	VPANDD          c42<>+0(SB), Z5, Z5
 	VPSLLD          $0x04, Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VPSUBD          c41<>+0(SB), Z3, Z3
-	VPSHUFB         c42<>+0(SB), Z3, Z5
+	VPSUBD          c43<>+0(SB), Z3, Z3
+	VPSHUFB         c44<>+0(SB), Z3, Z5
 	VBROADCASTI32X4 (AX)(CX*1), Z7
 	VINSERTI32X4    $0x01, (DI)(CX*1), Z7, Z7
 	VINSERTI32X4    $0x02, (R8)(CX*1), Z7, Z7
 	VINSERTI32X4    $0x03, (R9)(CX*1), Z7, Z7
-	VPSHUFB         c36<>+0(SB), Z7, Z9
-	VPSHUFB         c43<>+0(SB), Z7, Z7
-	VPSRLVD         c38<>+0(SB), Z7, Z7
-	VPANDD          c39<>+0(SB), Z7, Z7
-	VPSRLVD         c44<>+0(SB), Z9, Z9
-	VPANDD          c40<>+0(SB), Z9, Z9
+	VPSHUFB         c38<>+0(SB), Z7, Z9
+	VPSHUFB         c45<>+0(SB), Z7, Z7
+	VPSRLVD         c40<>+0(SB), Z7, Z7
+	VPANDD          c41<>+0(SB), Z7, Z7
+	VPSRLVD         c46<>+0(SB), Z9, Z9
+	VPANDD          c42<>+0(SB), Z9, Z9
 	VPSLLD          $0x04, Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VPSUBD          c41<>+0(SB), Z7, Z7
-	VPSHUFB         c42<>+0(SB), Z7, Z9
+	VPSUBD          c43<>+0(SB), Z7, Z7
+	VPSHUFB         c44<>+0(SB), Z7, Z9
 	VBROADCASTI32X4 (AX)(CX*2), Z10
 	VINSERTI32X4    $0x01, (DI)(CX*2), Z10, Z10
 	VINSERTI32X4    $0x02, (R8)(CX*2), Z10, Z10
 	VINSERTI32X4    $0x03, (R9)(CX*2), Z10, Z10
-	VPSHUFB         c36<>+0(SB), Z10, Z11
-	VPSHUFB         c43<>+0(SB), Z10, Z10
-	VPSRLVD         c38<>+0(SB), Z10, Z10
-	VPANDD          c39<>+0(SB), Z10, Z10
-	VPSRLVD         c44<>+0(SB), Z11, Z11
-	VPANDD          c40<>+0(SB), Z11, Z11
+	VPSHUFB         c38<>+0(SB), Z10, Z11
+	VPSHUFB         c45<>+0(SB), Z10, Z10
+	VPSRLVD         c40<>+0(SB), Z10, Z10
+	VPANDD          c41<>+0(SB), Z10, Z10
+	VPSRLVD         c46<>+0(SB), Z11, Z11
+	VPANDD          c42<>+0(SB), Z11, Z11
 	VPSLLD          $0x04, Z11, Z11
 	VPORD           Z11, Z10, Z10
-	VPSUBD          c41<>+0(SB), Z10, Z10
-	VPSHUFB         c42<>+0(SB), Z10, Z11
+	VPSUBD          c43<>+0(SB), Z10, Z10
+	VPSHUFB         c44<>+0(SB), Z10, Z11
 	VBROADCASTI32X4 (AX)(SI*1), Z12
 	VINSERTI32X4    $0x01, (DI)(SI*1), Z12, Z12
 	VINSERTI32X4    $0x02, (R8)(SI*1), Z12, Z12
 	VINSERTI32X4    $0x03, (R9)(SI*1), Z12, Z12
-	VPSHUFB         c36<>+0(SB), Z12, Z13
-	VPSHUFB         c43<>+0(SB), Z12, Z12
-	VPSRLVD         c38<>+0(SB), Z12, Z12
-	VPANDD          c39<>+0(SB), Z12, Z12
-	VPSRLVD         c44<>+0(SB), Z13, Z13
-	VPANDD          c40<>+0(SB), Z13, Z13
+	VPSHUFB         c38<>+0(SB), Z12, Z13
+	VPSHUFB         c45<>+0(SB), Z12, Z12
+	VPSRLVD         c40<>+0(SB), Z12, Z12
+	VPANDD          c41<>+0(SB), Z12, Z12
+	VPSRLVD         c46<>+0(SB), Z13, Z13
+	VPANDD          c42<>+0(SB), Z13, Z13
 	VPSLLD          $0x04, Z13, Z13
 	VPORD           Z13, Z12, Z12
-	VPSUBD          c41<>+0(SB), Z12, Z12
-	VPSHUFB         c42<>+0(SB), Z12, Z13
+	VPSUBD          c43<>+0(SB), Z12, Z12
+	VPSHUFB         c44<>+0(SB), Z12, Z13
 	VPUNPCKLDQ      Z9, Z5, Z14
 	VPUNPCKHDQ      Z9, Z5, Z5
 	VPUNPCKLDQ      Z13, Z11, Z9
@@ -7091,106 +7897,106 @@ block13:
 	ADDQ            $+136, R9
 	ADDQ            $+4928, BX
 	DECQ            DX
-	JNZ             block13
+	JNZ             block14
 	VZEROUPPER
 	RET
 
-DATA c35<>+0(SB)/8, $0x766a5d4f3f2d1801
-DATA c35<>+8(SB)/8, $0xf1d9c5b5a6998d81
-DATA c35<>+16(SB)/8, $0x766a5d4f3f2d1801
-DATA c35<>+24(SB)/8, $0xf1d9c5b5a6998d81
-DATA c35<>+32(SB)/8, $0x766a5d4f3f2d1801
-DATA c35<>+40(SB)/8, $0xf1d9c5b5a6998d81
-DATA c35<>+48(SB)/8, $0x766a5d4f3f2d1801
-DATA c35<>+56(SB)/8, $0xf1d9c5b5a6998d81
-GLOBL c35<>(SB), RODATA|NOPTR, $64
-
-DATA c36<>+0(SB)/8, $0x8080030280800302
-DATA c36<>+8(SB)/8, $0x8080030280800302
-DATA c36<>+16(SB)/8, $0x8080030280800302
-DATA c36<>+24(SB)/8, $0x8080030280800302
-DATA c36<>+32(SB)/8, $0x8080030280800302
-DATA c36<>+40(SB)/8, $0x8080030280800302
-DATA c36<>+48(SB)/8, $0x8080030280800302
-DATA c36<>+56(SB)/8, $0x8080030280800302
-GLOBL c36<>(SB), RODATA|NOPTR, $64
-
-DATA c37<>+0(SB)/8, $0x8080800480808004
-DATA c37<>+8(SB)/8, $0x8080800580808005
-DATA c37<>+16(SB)/8, $0x8080800480808004
-DATA c37<>+24(SB)/8, $0x8080800580808005
-DATA c37<>+32(SB)/8, $0x8080800480808004
-DATA c37<>+40(SB)/8, $0x8080800580808005
-DATA c37<>+48(SB)/8, $0x8080800480808004
-DATA c37<>+56(SB)/8, $0x8080800580808005
+DATA c37<>+0(SB)/8, $0x766a5d4f3f2d1801
+DATA c37<>+8(SB)/8, $0xf1d9c5b5a6998d81
+DATA c37<>+16(SB)/8, $0x766a5d4f3f2d1801
+DATA c37<>+24(SB)/8, $0xf1d9c5b5a6998d81
+DATA c37<>+32(SB)/8, $0x766a5d4f3f2d1801
+DATA c37<>+40(SB)/8, $0xf1d9c5b5a6998d81
+DATA c37<>+48(SB)/8, $0x766a5d4f3f2d1801
+DATA c37<>+56(SB)/8, $0xf1d9c5b5a6998d81
 GLOBL c37<>(SB), RODATA|NOPTR, $64
 
-DATA c38<>+0(SB)/8, $0x0000000400000000
-DATA c38<>+8(SB)/8, $0x0000000400000000
-DATA c38<>+16(SB)/8, $0x0000000400000000
-DATA c38<>+24(SB)/8, $0x0000000400000000
-DATA c38<>+32(SB)/8, $0x0000000400000000
-DATA c38<>+40(SB)/8, $0x0000000400000000
-DATA c38<>+48(SB)/8, $0x0000000400000000
-DATA c38<>+56(SB)/8, $0x0000000400000000
+DATA c38<>+0(SB)/8, $0x8080030280800302
+DATA c38<>+8(SB)/8, $0x8080030280800302
+DATA c38<>+16(SB)/8, $0x8080030280800302
+DATA c38<>+24(SB)/8, $0x8080030280800302
+DATA c38<>+32(SB)/8, $0x8080030280800302
+DATA c38<>+40(SB)/8, $0x8080030280800302
+DATA c38<>+48(SB)/8, $0x8080030280800302
+DATA c38<>+56(SB)/8, $0x8080030280800302
 GLOBL c38<>(SB), RODATA|NOPTR, $64
 
-DATA c39<>+0(SB)/8, $0x0000000f0000000f
-DATA c39<>+8(SB)/8, $0x0000000f0000000f
-DATA c39<>+16(SB)/8, $0x0000000f0000000f
-DATA c39<>+24(SB)/8, $0x0000000f0000000f
-DATA c39<>+32(SB)/8, $0x0000000f0000000f
-DATA c39<>+40(SB)/8, $0x0000000f0000000f
-DATA c39<>+48(SB)/8, $0x0000000f0000000f
-DATA c39<>+56(SB)/8, $0x0000000f0000000f
+DATA c39<>+0(SB)/8, $0x8080800480808004
+DATA c39<>+8(SB)/8, $0x8080800580808005
+DATA c39<>+16(SB)/8, $0x8080800480808004
+DATA c39<>+24(SB)/8, $0x8080800580808005
+DATA c39<>+32(SB)/8, $0x8080800480808004
+DATA c39<>+40(SB)/8, $0x8080800580808005
+DATA c39<>+48(SB)/8, $0x8080800480808004
+DATA c39<>+56(SB)/8, $0x8080800580808005
 GLOBL c39<>(SB), RODATA|NOPTR, $64
 
-DATA c40<>+0(SB)/8, $0x0000000300000003
-DATA c40<>+8(SB)/8, $0x0000000300000003
-DATA c40<>+16(SB)/8, $0x0000000300000003
-DATA c40<>+24(SB)/8, $0x0000000300000003
-DATA c40<>+32(SB)/8, $0x0000000300000003
-DATA c40<>+40(SB)/8, $0x0000000300000003
-DATA c40<>+48(SB)/8, $0x0000000300000003
-DATA c40<>+56(SB)/8, $0x0000000300000003
+DATA c40<>+0(SB)/8, $0x0000000400000000
+DATA c40<>+8(SB)/8, $0x0000000400000000
+DATA c40<>+16(SB)/8, $0x0000000400000000
+DATA c40<>+24(SB)/8, $0x0000000400000000
+DATA c40<>+32(SB)/8, $0x0000000400000000
+DATA c40<>+40(SB)/8, $0x0000000400000000
+DATA c40<>+48(SB)/8, $0x0000000400000000
+DATA c40<>+56(SB)/8, $0x0000000400000000
 GLOBL c40<>(SB), RODATA|NOPTR, $64
 
-DATA c41<>+0(SB)/8, $0x0000002000000020
-DATA c41<>+8(SB)/8, $0x0000002000000020
-DATA c41<>+16(SB)/8, $0x0000002000000020
-DATA c41<>+24(SB)/8, $0x0000002000000020
-DATA c41<>+32(SB)/8, $0x0000002000000020
-DATA c41<>+40(SB)/8, $0x0000002000000020
-DATA c41<>+48(SB)/8, $0x0000002000000020
-DATA c41<>+56(SB)/8, $0x0000002000000020
+DATA c41<>+0(SB)/8, $0x0000000f0000000f
+DATA c41<>+8(SB)/8, $0x0000000f0000000f
+DATA c41<>+16(SB)/8, $0x0000000f0000000f
+DATA c41<>+24(SB)/8, $0x0000000f0000000f
+DATA c41<>+32(SB)/8, $0x0000000f0000000f
+DATA c41<>+40(SB)/8, $0x0000000f0000000f
+DATA c41<>+48(SB)/8, $0x0000000f0000000f
+DATA c41<>+56(SB)/8, $0x0000000f0000000f
 GLOBL c41<>(SB), RODATA|NOPTR, $64
 
-DATA c42<>+0(SB)/8, $0x0504050401000100
-DATA c42<>+8(SB)/8, $0x0d0c0d0c09080908
-DATA c42<>+16(SB)/8, $0x0504050401000100
-DATA c42<>+24(SB)/8, $0x0d0c0d0c09080908
-DATA c42<>+32(SB)/8, $0x0504050401000100
-DATA c42<>+40(SB)/8, $0x0d0c0d0c09080908
-DATA c42<>+48(SB)/8, $0x0504050401000100
-DATA c42<>+56(SB)/8, $0x0d0c0d0c09080908
+DATA c42<>+0(SB)/8, $0x0000000300000003
+DATA c42<>+8(SB)/8, $0x0000000300000003
+DATA c42<>+16(SB)/8, $0x0000000300000003
+DATA c42<>+24(SB)/8, $0x0000000300000003
+DATA c42<>+32(SB)/8, $0x0000000300000003
+DATA c42<>+40(SB)/8, $0x0000000300000003
+DATA c42<>+48(SB)/8, $0x0000000300000003
+DATA c42<>+56(SB)/8, $0x0000000300000003
 GLOBL c42<>(SB), RODATA|NOPTR, $64
 
-DATA c43<>+0(SB)/8, $0x8080800680808006
-DATA c43<>+8(SB)/8, $0x8080800780808007
-DATA c43<>+16(SB)/8, $0x8080800680808006
-DATA c43<>+24(SB)/8, $0x8080800780808007
-DATA c43<>+32(SB)/8, $0x8080800680808006
-DATA c43<>+40(SB)/8, $0x8080800780808007
-DATA c43<>+48(SB)/8, $0x8080800680808006
-DATA c43<>+56(SB)/8, $0x8080800780808007
+DATA c43<>+0(SB)/8, $0x0000002000000020
+DATA c43<>+8(SB)/8, $0x0000002000000020
+DATA c43<>+16(SB)/8, $0x0000002000000020
+DATA c43<>+24(SB)/8, $0x0000002000000020
+DATA c43<>+32(SB)/8, $0x0000002000000020
+DATA c43<>+40(SB)/8, $0x0000002000000020
+DATA c43<>+48(SB)/8, $0x0000002000000020
+DATA c43<>+56(SB)/8, $0x0000002000000020
 GLOBL c43<>(SB), RODATA|NOPTR, $64
 
-DATA c44<>+0(SB)/8, $0x0000000a00000008
-DATA c44<>+8(SB)/8, $0x0000000e0000000c
-DATA c44<>+16(SB)/8, $0x0000000a00000008
-DATA c44<>+24(SB)/8, $0x0000000e0000000c
-DATA c44<>+32(SB)/8, $0x0000000a00000008
-DATA c44<>+40(SB)/8, $0x0000000e0000000c
-DATA c44<>+48(SB)/8, $0x0000000a00000008
-DATA c44<>+56(SB)/8, $0x0000000e0000000c
+DATA c44<>+0(SB)/8, $0x0504050401000100
+DATA c44<>+8(SB)/8, $0x0d0c0d0c09080908
+DATA c44<>+16(SB)/8, $0x0504050401000100
+DATA c44<>+24(SB)/8, $0x0d0c0d0c09080908
+DATA c44<>+32(SB)/8, $0x0504050401000100
+DATA c44<>+40(SB)/8, $0x0d0c0d0c09080908
+DATA c44<>+48(SB)/8, $0x0504050401000100
+DATA c44<>+56(SB)/8, $0x0d0c0d0c09080908
 GLOBL c44<>(SB), RODATA|NOPTR, $64
+
+DATA c45<>+0(SB)/8, $0x8080800680808006
+DATA c45<>+8(SB)/8, $0x8080800780808007
+DATA c45<>+16(SB)/8, $0x8080800680808006
+DATA c45<>+24(SB)/8, $0x8080800780808007
+DATA c45<>+32(SB)/8, $0x8080800680808006
+DATA c45<>+40(SB)/8, $0x8080800780808007
+DATA c45<>+48(SB)/8, $0x8080800680808006
+DATA c45<>+56(SB)/8, $0x8080800780808007
+GLOBL c45<>(SB), RODATA|NOPTR, $64
+
+DATA c46<>+0(SB)/8, $0x0000000a00000008
+DATA c46<>+8(SB)/8, $0x0000000e0000000c
+DATA c46<>+16(SB)/8, $0x0000000a00000008
+DATA c46<>+24(SB)/8, $0x0000000e0000000c
+DATA c46<>+32(SB)/8, $0x0000000a00000008
+DATA c46<>+40(SB)/8, $0x0000000e0000000c
+DATA c46<>+48(SB)/8, $0x0000000a00000008
+DATA c46<>+56(SB)/8, $0x0000000e0000000c
+GLOBL c46<>(SB), RODATA|NOPTR, $64

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +16,8 @@ type arm struct {
 	strings.Builder
 	dot    bool // with the dot product instructions
 	labels int
-	free   []v // vector registers not in use
+	free   []v  // vector registers not in use
+	high   bool // take the highest first: some instructions need low ones
 
 	consts map[string]string // names of constants, by their bytes
 	data   strings.Builder
@@ -55,8 +57,12 @@ func (a *arm) get() v {
 	if len(a.free) == 0 {
 		panic("out of vector registers")
 	}
-	r := a.free[0]
-	a.free = a.free[1:]
+	k := 0
+	if a.high {
+		k = slices.Index(a.free, slices.Max(a.free))
+	}
+	r := a.free[k]
+	a.free = slices.Delete(a.free, k, k+1)
 	return r
 }
 
@@ -243,7 +249,7 @@ func (a *arm) keep(b ...byte) v {
 
 // function starts a function; params are its Go parameters.
 func (a *arm) function(name, doc, params string, args int) {
-	a.free = nil
+	a.free, a.high = nil, false
 	for r := v(0); r < 32; r++ {
 		a.free = append(a.free, r)
 	}
@@ -273,6 +279,7 @@ var armFiles = []struct {
 		a.roundF16()
 	}},
 	{"gemvf_neon_arm64", false, (*arm).gemvFloats},
+	{"gemm_dotprod_arm64", true, (*arm).gemms},
 	{"gemv_neon_arm64", false, func(a *arm) {
 		a.gemvs32()
 		a.gemvsK()

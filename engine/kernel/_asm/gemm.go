@@ -381,7 +381,9 @@ func (g *gen) gemms() {
 	g.gemmK("K32Min", "is for superblocks with scales and minima of groups of 32.", superTile{32, true}, 31)
 	g.gemmK("K16Min", "is for superblocks with scales and minima of groups of 16.", superTile{16, true}, 3)
 	g.gemmK("K16", "is for superblocks with scales of groups of 16.", superTile{16, false}, 63)
-	if g.vnni {
+	if !g.vnni {
+		g.gemmK("K16Wide", "is for superblocks with scales of groups of 16 and codes up to 126.", superTile{16, false}, 126)
+	} else {
 		g.gemmK("K32", "is for superblocks with scales of groups of 32.", superTile{32, false}, 255)
 	}
 }

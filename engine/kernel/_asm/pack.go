@@ -143,16 +143,12 @@ func (g *gen) pack(name, doc string, wBytes, slots int, setup func(*pack) func()
 	}
 	n, x := g.GP64(), g.XMM()
 	g.Load(g.Param("add"), n)
-	if wBytes < 64 {
-		p.add = g.vec()
-		g.VMOVQ(n, x)
-		g.VPBROADCASTB(x, p.add)
-	} else {
-		p.minus = g.vec()
-		g.NEGQ(n)
-		g.VMOVQ(n, x)
-		g.VPBROADCASTW(x, p.minus)
-	}
+	p.add, p.minus = g.vec(), g.vec()
+	g.VMOVQ(n, x)
+	g.VPBROADCASTB(x, p.add)
+	g.NEGQ(n)
+	g.VMOVQ(n, x)
+	g.VPBROADCASTW(x, p.minus)
 	p.low = p.constant(0x0f)
 	body := setup(p)
 	loop := g.label("block")

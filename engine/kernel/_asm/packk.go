@@ -165,6 +165,38 @@ func (g *gen) packK() {
 			}
 		}
 	})
+	g.pack("Unpacked", "repacks quant.Unpacked.", unpackedBytes, k16.size(), func(p *pack) func() {
+		return func() {
+			p.both(0, func(e *eight) reg.VecVirtual { return e.floats(unpackedD) })
+			for k := range 4 {
+				var r [4]reg.VecVirtual
+				for i := range r {
+					var order []byte
+					for j := byte(k % 2 * 8); j < byte(k%2*8+8); j += 2 {
+						order = append(order, j, j+1, j, j+1)
+					}
+					r[i] = p.shuffled(p.quarter(i, unpackedScales+k/2*16), order...)
+				}
+				p.transpose(r, func(j int) int { return k16.scale(4*k + j) })
+			}
+			for k := range 2 {
+				var r [4]reg.VecVirtual
+				for i := range r {
+					r[i] = p.quarter(i, unpackedScales+16*k)
+					p.VPMULLW(p.minus, r[i], r[i])
+				}
+				p.transpose(r, from(k16.first()+4*k))
+			}
+			for e := 0; e < 256; e += 16 {
+				var r [4]reg.VecVirtual
+				for i := range r {
+					r[i] = p.quarter(i, e)
+					p.VPADDB(p.add, r[i], r[i])
+				}
+				p.transpose(r, p.steps(k16, e))
+			}
+		}
+	})
 	if !g.vnni {
 		return
 	}
