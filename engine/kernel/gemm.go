@@ -11,13 +11,16 @@ type gemmKernel struct {
 	pack func(tile, w *byte, rowBytes, blocks, add int)
 	add  int
 	// mul multiplies a tile with several vectors, writing the rows of each to
-	// dst and stride elements further.
-	mul func(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+	// dst and stride elements further. half, if there is one, does so with half
+	// as many vectors.
+	mul, half mulFunc
 
 	rows   int // of a tile; a register has as many lanes of four bytes
 	tokens int // vectors that mul takes
 	slots  int // registers that a tile's block takes
 }
+
+type mulFunc func(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
 
 const (
 	// gemmFrom is the number of vectors from which repacking pays.
@@ -86,11 +89,15 @@ func (s *scratch) at(c *call, j int) (*byte, int) {
 // from the j-th of the group that starts at j0.
 func (c *call) mulTile(k *gemmKernel, s *scratch, tile *byte, blocks, q, end, j0, j, n int) {
 	x := (*[8]*byte)(s.ptrs[j:])
-	if n == k.tokens && end-q == k.rows {
-		k.mul(&c.dst[(j0+j)*c.stride+q-c.row0], c.stride, tile, blocks, x)
+	mul, tokens := k.mul, k.tokens
+	if k.half != nil && n <= k.tokens/2 {
+		mul, tokens = k.half, k.tokens/2
+	}
+	if n == tokens && end-q == k.rows {
+		mul(&c.dst[(j0+j)*c.stride+q-c.row0], c.stride, tile, blocks, x)
 		return
 	}
-	k.mul(&s.out[0], k.rows, tile, blocks, x)
+	mul(&s.out[0], k.rows, tile, blocks, x)
 	skip := q - c.tileStart(k, q)
 	for t := range n {
 		copy(c.dst[(j0+j+t)*c.stride+q-c.row0:][:end-q], s.out[t*k.rows+skip:])

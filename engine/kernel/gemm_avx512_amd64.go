@@ -24,12 +24,42 @@ func gemmK32MinAVX512(dst *float32, stride int, tile *byte, blocks int, x *[8]*b
 //go:noescape
 func gemmK16MinAVX512(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
 
+// gemmK32AVX512 is for superblocks with scales of groups of 32. It takes 8 vectors.
+//
+//go:noescape
+func gemmK32AVX512(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+
 // gemmK16AVX512 is for superblocks with scales of groups of 16. It takes 8 vectors.
 //
 //go:noescape
 func gemmK16AVX512(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
 
-// gemmK32AVX512 is for superblocks with scales of groups of 32. It takes 8 vectors.
+// gemm32AVX512x4 is for blocks of 32 with 128 added to the weights. It takes 4 vectors.
 //
 //go:noescape
-func gemmK32AVX512(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+func gemm32AVX512x4(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+
+// gemmMinAVX512x4 is for blocks of 32 with minima. It takes 4 vectors.
+//
+//go:noescape
+func gemmMinAVX512x4(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+
+// gemmK32MinAVX512x4 is for superblocks with scales and minima of groups of 32. It takes 4 vectors.
+//
+//go:noescape
+func gemmK32MinAVX512x4(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+
+// gemmK16MinAVX512x4 is for superblocks with scales and minima of groups of 16. It takes 4 vectors.
+//
+//go:noescape
+func gemmK16MinAVX512x4(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+
+// gemmK32AVX512x4 is for superblocks with scales of groups of 32. It takes 4 vectors.
+//
+//go:noescape
+func gemmK32AVX512x4(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+
+// gemmK16AVX512x4 is for superblocks with scales of groups of 16. It takes 4 vectors.
+//
+//go:noescape
+func gemmK16AVX512x4(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)

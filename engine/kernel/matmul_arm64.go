@@ -54,23 +54,23 @@ var floatKernels = [...][64]floatKernel{
 // product instructions the vectors go one by one.
 var gemmKernels = [...][64]gemmKernel{
 	isaDotProd: {
-		quant.Q8_0:   {tileQ8_0, 0, gemm32DotProd, 8, 4, 9},
-		quant.Q4_0:   {tileQ4_0, 0, gemm32DotProd, 8, 4, 9},
-		quant.Q5_0:   {tileQ5_0, 0, gemm32DotProd, 8, 4, 9},
-		quant.IQ4_NL: {tileIQ4NL, 0, gemm32DotProd, 8, 4, 9},
-		quant.MXFP4:  {tileMXFP4, 0, gemm32DotProd, 8, 4, 9},
-		quant.Q4_1:   {tileQ4_1, 0, gemmMinDotProd, 8, 4, 10},
-		quant.Q5_1:   {tileQ5_1, 0, gemmMinDotProd, 8, 4, 10},
-		quant.Q4_K:   {tileQ4K, 0, gemmK32MinDotProd, 8, 4, k32MinSlots},
-		quant.Q5_K:   {tileQ5K, 0, gemmK32MinDotProd, 8, 4, k32MinSlots},
-		quant.Q2_K:   {tileQ2K, 0, gemmK16MinDotProd, 8, 4, k16MinSlots},
-		quant.Q3_K:   {tileQ3K, 0, gemmK16DotProd, 8, 4, k16Slots},
-		quant.Q6_K:   {tileQ6K, 0, gemmK16DotProd, 8, 4, k16Slots},
-		quant.IQ4_XS: {tileIQ4XS, 0, gemmK32DotProd, 8, 4, k32Slots},
+		quant.Q8_0:   {tileQ8_0, 0, gemm32DotProd, nil, 8, 4, 9},
+		quant.Q4_0:   {tileQ4_0, 0, gemm32DotProd, nil, 8, 4, 9},
+		quant.Q5_0:   {tileQ5_0, 0, gemm32DotProd, nil, 8, 4, 9},
+		quant.IQ4_NL: {tileIQ4NL, 0, gemm32DotProd, nil, 8, 4, 9},
+		quant.MXFP4:  {tileMXFP4, 0, gemm32DotProd, nil, 8, 4, 9},
+		quant.Q4_1:   {tileQ4_1, 0, gemmMinDotProd, nil, 8, 4, 10},
+		quant.Q5_1:   {tileQ5_1, 0, gemmMinDotProd, nil, 8, 4, 10},
+		quant.Q4_K:   {tileQ4K, 0, gemmK32MinDotProd, nil, 8, 4, k32MinSlots},
+		quant.Q5_K:   {tileQ5K, 0, gemmK32MinDotProd, nil, 8, 4, k32MinSlots},
+		quant.Q2_K:   {tileQ2K, 0, gemmK16MinDotProd, nil, 8, 4, k16MinSlots},
+		quant.Q3_K:   {tileQ3K, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
+		quant.Q6_K:   {tileQ6K, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
+		quant.IQ4_XS: {tileIQ4XS, 0, gemmK32DotProd, nil, 8, 4, k32Slots},
 	},
 }
 
 // unpackedGemm is the same for rows that have been taken apart.
 var unpackedGemm = [...]gemmKernel{
-	isaDotProd: {tileUnpacked, 0, gemmK16DotProd, 8, 4, k16Slots},
+	isaDotProd: {tileUnpacked, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
 }

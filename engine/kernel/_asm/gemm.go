@@ -69,8 +69,12 @@ func (m *gemm) bcastf(t, off int) reg.VecVirtual {
 
 // gemm writes a kernel. wBlock is the registers of a tile's block, xBlock the
 // bytes of a vector's. body emits the work of one block: it adds to acc.
-func (g *gen) gemm(name, doc string, tokens, wBlock, xBlock int, body func(m *gemm, acc []reg.VecVirtual)) {
+func (g *gen) gemm(name, doc string, wBlock, xBlock int, body func(m *gemm, acc []reg.VecVirtual)) {
+	tokens := g.tokens
 	name = "gemm" + name + g.suffix()
+	if g.vnni && tokens == 4 {
+		name += "x4"
+	}
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
@@ -180,7 +184,7 @@ func (m *gemm) add32(t int, sum reg.VecVirtual, w operand.Op, acc reg.VecVirtual
 // gemm32 is for blocks of 32 whose weights have 2^bits added. A tile's block
 // is a register of scales and eight steps.
 func (g *gen) gemm32(name string, bits, limit int) {
-	g.gemm(name, fmt.Sprintf("is for blocks of 32 with %d added to the weights.", 1<<bits), g.gemmTokens(), 9, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
+	g.gemm(name, fmt.Sprintf("is for blocks of 32 with %d added to the weights.", 1<<bits), 9, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
 		sums := m.each()
 		if g.vnni {
 			for t := range sums {
@@ -209,17 +213,9 @@ func (g *gen) gemm32(name string, bits, limit int) {
 	})
 }
 
-// gemmTokens is the number of vectors that the registers have room for.
-func (g *gen) gemmTokens() int {
-	if g.vnni {
-		return 8
-	}
-	return 4
-}
-
 // gemmSigned is for blocks of 32 with signed weights.
 func (g *gen) gemmSigned() {
-	g.gemm("Signed", "is for blocks of 32 with signed weights.", 4, 9, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
+	g.gemm("Signed", "is for blocks of 32 with signed weights.", 9, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
 		sums := m.each()
 		ones := m.bytes32(words(1)...)
 		for s := range 8 {
@@ -247,7 +243,7 @@ func (g *gen) gemmSigned() {
 // gemmMin is for blocks of 32 that have a minimum: a tile's block is a register
 // of scales, one of minima, and eight steps.
 func (g *gen) gemmMin() {
-	g.gemm("Min", "is for blocks of 32 with minima.", g.gemmTokens(), 10, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
+	g.gemm("Min", "is for blocks of 32 with minima.", 10, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
 		sums := m.each()
 		if g.vnni {
 			for t := range sums {
@@ -306,7 +302,7 @@ func (s superTile) sums() int {
 
 // gemmK is for superblocks.
 func (g *gen) gemmK(name, doc string, l superTile, limit int) {
-	g.gemm(name, doc, g.gemmTokens(), l.size(), blockKBytes, func(m *gemm, acc []reg.VecVirtual) {
+	g.gemm(name, doc, l.size(), blockKBytes, func(m *gemm, acc []reg.VecVirtual) {
 		sums := m.each()
 		if g.vnni {
 			for t := range sums {
@@ -370,20 +366,27 @@ func (g *gen) gemmK(name, doc string, l superTile, limit int) {
 	})
 }
 
+// gemms writes the kernels, for as many vectors as the registers have room for;
+// with AVX-512 also for half as many, since the last vectors of an expert are
+// seldom a full set.
 func (g *gen) gemms() {
-	if g.vnni {
-		g.gemm32("32", 7, 255)
-	} else {
+	g.tokens = 4
+	if !g.vnni {
 		g.gemm32("32", 4, 31)
 		g.gemmSigned()
-	}
-	g.gemmMin()
-	g.gemmK("K32Min", "is for superblocks with scales and minima of groups of 32.", superTile{32, true}, 31)
-	g.gemmK("K16Min", "is for superblocks with scales and minima of groups of 16.", superTile{16, true}, 3)
-	g.gemmK("K16", "is for superblocks with scales of groups of 16.", superTile{16, false}, 63)
-	if !g.vnni {
+		g.gemmMin()
+		g.gemmK("K32Min", "is for superblocks with scales and minima of groups of 32.", superTile{32, true}, 31)
+		g.gemmK("K16Min", "is for superblocks with scales and minima of groups of 16.", superTile{16, true}, 3)
+		g.gemmK("K16", "is for superblocks with scales of groups of 16.", superTile{16, false}, 63)
 		g.gemmK("K16Wide", "is for superblocks with scales of groups of 16 and codes up to 126.", superTile{16, false}, 126)
-	} else {
+		return
+	}
+	for _, g.tokens = range []int{8, 4} {
+		g.gemm32("32", 7, 255)
+		g.gemmMin()
+		g.gemmK("K32Min", "is for superblocks with scales and minima of groups of 32.", superTile{32, true}, 255)
+		g.gemmK("K16Min", "is for superblocks with scales and minima of groups of 16.", superTile{16, true}, 255)
 		g.gemmK("K32", "is for superblocks with scales of groups of 32.", superTile{32, false}, 255)
+		g.gemmK("K16", "is for superblocks with scales of groups of 16.", superTile{16, false}, 255)
 	}
 }

@@ -24,7 +24,8 @@ import (
 // gen collects the functions of one output file.
 type gen struct {
 	*build.Context
-	vnni   bool // 256-bit vectors with AVX-512's VPDPBUSD and VPDPWSSD
+	vnni   bool // AVX-512 with VPDPBUSD and VPDPWSSD
+	tokens int  // vectors that a gemm kernel takes
 	labels int
 	consts map[string]operand.Mem
 }
