@@ -153,7 +153,7 @@ func (m *meter) reconfigured(s *Session) {
 	m.update(func(l *profile.Snapshot) {
 		l.Lanes = profile.Lanes{}
 		l.Lanes.Overlap = s.cfg.Overlap
-		l.Process.Threads, l.Process.MaxProc = s.cfg.Threads, runtime.GOMAXPROCS(0)
+		l.Process.Threads = s.cfg.Threads
 		l.Mapping.Bytes, l.Mapping.Views = 0, 0
 		for _, v := range s.shards() {
 			l.Mapping.Bytes += int64(len(v))
@@ -360,6 +360,7 @@ func (m *meter) look() {
 	m.glanced = clock.Now()
 	var usage host.Sample
 	m.process.Sample(&usage)
+	procs := runtime.GOMAXPROCS(0)
 	foreign, foreignOK := m.foreign()
 	m.readLanes(&m.lanes[2])
 	from, to := &m.lanes[0], &m.lanes[2]
@@ -375,6 +376,7 @@ func (m *meter) look() {
 		p.ForeignIO = profile.Some(foreign)
 	}
 	p.Contended = m.contend
+	p.MaxProc = procs
 	n := float64(m.sum.Tokens)
 	if m.sum.CPU.OK && n > 0 {
 		p.CPUPerToken = profile.Some(m.sum.CPU.Value / m.sum.Tokens)

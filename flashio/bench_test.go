@@ -12,6 +12,7 @@ import (
 
 	"bmoe/flashio"
 	"bmoe/internal/clock"
+	"bmoe/internal/conform"
 )
 
 // benchFile returns a file to read: BMOE_BENCH_FILE, or a gigabyte written for
@@ -22,7 +23,7 @@ func benchFile(b *testing.B) string {
 	if path := os.Getenv("BMOE_BENCH_FILE"); path != "" {
 		return path
 	}
-	path := filepath.Join(tempDir(b), "bench")
+	path := filepath.Join(conform.TempDir(b), "bench")
 	f, err := os.Create(path)
 	if err != nil {
 		b.Fatal(err)

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"bmoe/flashio"
+	"bmoe/internal/conform"
 )
 
 func TestOpenFilesRefuses(t *testing.T) {
-	dir := tempDir(t)
+	dir := conform.TempDir(t)
 	if _, err := flashio.OpenFiles(nil, flashio.FileOptions{}); err == nil {
 		t.Error("no files were opened")
 	}

@@ -7,19 +7,8 @@ import (
 	"testing"
 
 	"bmoe/flashio"
+	"bmoe/internal/conform"
 )
-
-// tempDir is t.TempDir for systems on which removing fails: Wine cannot, and
-// that must not fail a test.
-func tempDir(t testing.TB) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "flashio")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
 
 // pattern fills b with words that tell where in a file they belong.
 func pattern(b []byte, at int64) {
@@ -36,7 +25,7 @@ func writeFile(t testing.TB, size int64) string {
 	t.Helper()
 	b := make([]byte, size)
 	pattern(b, 0)
-	path := filepath.Join(tempDir(t), "model.gguf")
+	path := filepath.Join(conform.TempDir(t), "model.gguf")
 	if err := os.WriteFile(path, b, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -59,8 +59,8 @@ func (s *simulated) want(what string, rd flashio.Reader, lanes float64) {
 	}
 }
 
-// TestSimulatedHostObeysTheRules walks through the sub-cells of MISSION.md
-// section 1.
+// TestSimulatedHostObeysTheRules walks through the cells that placed the blame on
+// the real host (docs/windows.md).
 func TestSimulatedHostObeysTheRules(t *testing.T) {
 	s := newSimulated(t)
 	one, four := s.lanes(1), s.lanes(4)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/internal/conform"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -44,7 +46,7 @@ func TestTmpfsIsBuffered(t *testing.T) {
 }
 
 func TestOpenFilesRefusesPipes(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "pipe")
+	path := filepath.Join(conform.TempDir(t), "pipe")
 	if err := unix.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +59,7 @@ func TestOpenFilesRefusesPipes(t *testing.T) {
 // TestSectorsAreAsked compares sysfs with the kernel's own answer for a file on
 // a block device.
 func TestSectorsAreAsked(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "f")
+	path := filepath.Join(conform.TempDir(t), "f")
 	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func patched(t *testing.T, marker, is string) string {
 }
 
 func TestBadModels(t *testing.T) {
-	dir := tempDir(t)
+	dir := conform.TempDir(t)
 	tiny := readTest(t, conform.File(t, "models/qwen3moe.gguf"))
 	for _, c := range []struct {
 		name string
@@ -86,7 +86,7 @@ func TestTruncatedModels(t *testing.T) {
 }
 
 func TestMissingShard(t *testing.T) {
-	dir := tempDir(t)
+	dir := conform.TempDir(t)
 	for _, n := range []string{"1", "3"} {
 		name := "qwen3moe-0000" + n + "-of-00003.gguf"
 		if err := os.WriteFile(filepath.Join(dir, name), readTest(t, conform.File(t, "split/"+name)), 0o644); err != nil {
@@ -151,7 +151,7 @@ func TestBadUsage(t *testing.T) {
 }
 
 func TestBadPromptsAndFiles(t *testing.T) {
-	dir := tempDir(t)
+	dir := conform.TempDir(t)
 	long := strings.Repeat("Once upon a time there was a dog. ", 100)
 	refused(t, 1, []string{"512"}, "-p", long) // the demo's context
 	refused(t, 1, []string{"16"}, "-p", "Tell me a story about a dog.", "-c", "16")
@@ -180,7 +180,7 @@ func TestBudgetBelowATokenCycle(t *testing.T) {
 
 // An error within --progress is told in a line of it too.
 func TestProgressTellsErrors(t *testing.T) {
-	r := bmoe(t, "-p", "hi", "--progress", "-m", filepath.Join(tempDir(t), "none.gguf"))
+	r := bmoe(t, "-p", "hi", "--progress", "-m", filepath.Join(conform.TempDir(t), "none.gguf"))
 	line := oneComplaint(t, r.stderr)
 	word, object, _ := strings.Cut(r.stdout, " ")
 	var e errorLine
@@ -193,7 +193,7 @@ func TestProgressTellsErrors(t *testing.T) {
 // bigExperts writes a model with experts of 3 MiB, two of them for a token.
 func bigExperts(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(tempDir(t), "big.gguf")
+	path := filepath.Join(conform.TempDir(t), "big.gguf")
 	if err := synth.Write(path, synth.Spec{Layers: 1, Embd: 512, Heads: 4, KVHeads: 2, HeadDim: 32, Experts: 4, Used: 2, ExpertFF: 512, Vocab: 512, Ctx: 64, Type: "F32", Seed: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 // logits runs --eval-tokens and returns what --save-logits wrote.
 func logits(t *testing.T, model string, ids []int32, more ...string) []float32 {
 	t.Helper()
-	file := filepath.Join(tempDir(t), "logits.f32")
+	file := filepath.Join(conform.TempDir(t), "logits.f32")
 	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(ids), " ", ","), "[]")
 	r := succeeds(t, append([]string{"-m", model, "--eval-tokens", list, "--save-logits", file}, more...)...)
 	b := readTest(t, file)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"bmoe/engine/demo"
+	"bmoe/internal/conform"
 )
 
 // asProgram makes this test binary be the program: the tests below run it in
@@ -123,26 +124,10 @@ func readTest(t *testing.T, path string) []byte {
 	return b
 }
 
-// tempDir returns a folder of the test's own. Unlike t.TempDir it takes no
-// offence if the folder cannot be removed, as under Wine.
-func tempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "bmoe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Log(err)
-		}
-	})
-	return dir
-}
-
 // temp writes a file of its own folder.
 func temp(t *testing.T, name string, content []byte) string {
 	t.Helper()
-	path := filepath.Join(tempDir(t), name)
+	path := filepath.Join(conform.TempDir(t), name)
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		t.Fatal(err)
 	}

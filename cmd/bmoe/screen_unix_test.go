@@ -19,6 +19,8 @@ import (
 	"time"
 	"unicode"
 
+	"bmoe/internal/conform"
+
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
 	"github.com/charmbracelet/x/vt"
@@ -358,7 +360,7 @@ func TestCtrlCOnTheScreen(t *testing.T) {
 
 // What cannot be opened is said on the terminal, in one line, once it is given back.
 func TestScreenOfAMissingModel(t *testing.T) {
-	missing := filepath.Join(tempDir(t), "none.gguf")
+	missing := filepath.Join(conform.TempDir(t), "none.gguf")
 	x := inTerminal(t, 100, 30, missing)
 	select {
 	case <-x.ended:

@@ -30,7 +30,7 @@ func vocabularyOnly(t *testing.T, model string) string {
 			t.Fatal(err)
 		}
 	}
-	path := filepath.Join(tempDir(t), "vocab.gguf")
+	path := filepath.Join(conform.TempDir(t), "vocab.gguf")
 	out, err := w.Create(path, 1)
 	if err != nil {
 		t.Fatal(err)

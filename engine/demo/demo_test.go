@@ -12,28 +12,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// tempDir returns a folder of the test's own. Unlike t.TempDir it takes no
-// offence if the folder cannot be removed, as under Wine.
-func tempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Log(err)
-		}
-	})
-	return dir
-}
+	"bmoe/internal/conform"
+)
 
 // cache points the package at an empty folder that does not exist yet.
 func cache(t *testing.T) string {
 	t.Helper()
-	dir := filepath.Join(tempDir(t), "made", "on", "demand")
+	dir := filepath.Join(conform.TempDir(t), "made", "on", "demand")
 	t.Setenv(DirVariable, dir)
 	return dir
 }
@@ -154,7 +140,7 @@ func TestProcessesAtOnce(t *testing.T) {
 }
 
 func TestFolderCannotBeWritten(t *testing.T) {
-	file := filepath.Join(tempDir(t), "file")
+	file := filepath.Join(conform.TempDir(t), "file")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +186,7 @@ func TestCancelled(t *testing.T) {
 }
 
 func BenchmarkPath(b *testing.B) {
-	b.Setenv(DirVariable, b.TempDir())
+	b.Setenv(DirVariable, conform.TempDir(b))
 	for b.Loop() {
 		if _, err := Path(context.Background()); err != nil {
 			b.Fatal(err)

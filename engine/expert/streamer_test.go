@@ -17,6 +17,7 @@ import (
 
 	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
+	"bmoe/internal/conform"
 )
 
 // fixture is a file of random bytes that holds three layers of experts at odd
@@ -47,7 +48,7 @@ func newFixture(t *testing.T) *fixture {
 	f.bytes = make([]byte, offset)
 	rng := rand.NewChaCha8([32]byte{1})
 	rng.Read(f.bytes)
-	path := filepath.Join(t.TempDir(), "experts.bin")
+	path := filepath.Join(conform.TempDir(t), "experts.bin")
 	if err := os.WriteFile(path, f.bytes, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 // unzipped writes a compressed file of the shared data to a temporary folder.
@@ -17,7 +19,7 @@ func unzipped(t testing.TB, path string) string {
 	must(t, err)
 	b, err := io.ReadAll(z)
 	must(t, err)
-	out := filepath.Join(t.TempDir(), "vocab.gguf")
+	out := filepath.Join(conform.TempDir(t), "vocab.gguf")
 	must(t, os.WriteFile(out, b, 0o644))
 	return out
 }

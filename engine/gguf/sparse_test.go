@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 // Tensors past 4 and 16 GiB of a real file are found where they are.
 func TestSparseFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "big.gguf")
+	path := filepath.Join(conform.TempDir(t), "big.gguf")
 	o, err := bigWriter(t).Create(path, 1)
 	must(t, err)
 	defer func() { must(t, o.Abort()) }()

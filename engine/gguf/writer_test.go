@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"bmoe/engine/quant"
+	"bmoe/internal/conform"
 )
 
 // dataOf returns bytes that tell a tensor and a position apart.
@@ -77,7 +78,7 @@ func TestWriteAndOpen(t *testing.T) {
 				if align != 0 {
 					must(t, w.Set("general.alignment", align))
 				}
-				dir := t.TempDir()
+				dir := conform.TempDir(t)
 				writeAll(t, w, filepath.Join(dir, "m.gguf"), shards)
 				paths := ShardPaths(filepath.Join(dir, "m.gguf"), shards)
 				for _, p := range []string{paths[0], paths[len(paths)-1]} { // any shard will do
@@ -126,7 +127,7 @@ func TestShardsAreAboutEqual(t *testing.T) {
 
 func TestBrokenSets(t *testing.T) {
 	set := func(t *testing.T) (dir string, paths []string) {
-		dir = t.TempDir()
+		dir = conform.TempDir(t)
 		writeAll(t, manyTensors(t), filepath.Join(dir, "m.gguf"), 3)
 		return dir, ShardPaths(filepath.Join(dir, "m.gguf"), 3)
 	}
@@ -191,7 +192,7 @@ func TestBrokenSets(t *testing.T) {
 		} {
 			head, err := encodeHeader(3, metaOf(t, kv...), nil)
 			must(t, err)
-			p := filepath.Join(t.TempDir(), "m-00001-of-00003.gguf")
+			p := filepath.Join(conform.TempDir(t), "m-00001-of-00003.gguf")
 			must(t, os.WriteFile(p, head, 0o644))
 			_, err = Open(p)
 			wantBad(t, err, "split.")
@@ -200,7 +201,7 @@ func TestBrokenSets(t *testing.T) {
 }
 
 func TestOpenWhatIsNoFile(t *testing.T) {
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	_, err := Open(filepath.Join(dir, "none.gguf"))
 	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "none.gguf") {
 		t.Errorf("not there: %v", err)
@@ -244,7 +245,7 @@ func TestWriterRefuses(t *testing.T) {
 }
 
 func TestOutputRefusesAndCleansUp(t *testing.T) {
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	w := NewWriter()
 	must(t, w.Declare("t", quant.F32, 8))
 	must(t, w.Declare("s", quant.F32, 8))

@@ -77,9 +77,3 @@ func (l *linear) Do(_, i int) {
 	r := (i - p.from) * p.rows
 	kernel.MatMul(p.dst, p.stride, &p.w.Matrix, r, min(r+p.rows, p.w.Rows), l.acts, p.form, nil)
 }
-
-// each runs a function for every token of a batch on the pool.
-type each struct{ f func(t int) }
-
-// Do implements kernel.Task.
-func (e *each) Do(_, i int) { e.f(i) }

@@ -1,5 +1,5 @@
-// Package conform finds the conformance data for tests: tiny models and what
-// llama.cpp computes with them.
+// Package conform serves tests: it finds the conformance data, tiny models and
+// what llama.cpp computes with them, and makes folders that work everywhere.
 package conform
 
 import (
@@ -112,4 +112,20 @@ func Floats(t testing.TB, name string) []float32 {
 		f[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	return f
+}
+
+// TempDir returns a folder of the test's own, removed at its end. Unlike
+// t.TempDir it takes no offence if the folder cannot be removed: Wine cannot.
+func TempDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "bmoe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Log(err)
+		}
+	})
+	return dir
 }

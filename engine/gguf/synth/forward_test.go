@@ -11,6 +11,7 @@ import (
 
 	"bmoe/engine/gguf"
 	"bmoe/engine/quant"
+	"bmoe/internal/conform"
 )
 
 // A plain float64 forward pass of qwen3moe over a whole sequence, to see what
@@ -22,7 +23,7 @@ type plain struct {
 }
 
 func load(t *testing.T, s Spec) *plain {
-	path := filepath.Join(t.TempDir(), "m.gguf")
+	path := filepath.Join(conform.TempDir(t), "m.gguf")
 	must(t, Write(path, s))
 	f, err := gguf.Open(path)
 	must(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"bmoe/engine/gguf"
 	"bmoe/engine/quant"
+	"bmoe/internal/conform"
 )
 
 // small is a shape that all types allow.
@@ -28,7 +29,7 @@ func TestEveryTypeOpens(t *testing.T) {
 		for _, tied := range []bool{false, true} {
 			s := small(t)
 			s.Type, s.Tied = name, tied
-			path := filepath.Join(t.TempDir(), "m.gguf")
+			path := filepath.Join(conform.TempDir(t), "m.gguf")
 			must(t, Write(path, s))
 			f, err := gguf.Open(path)
 			must(t, err)
@@ -96,7 +97,7 @@ func TestQ4KMMix(t *testing.T) {
 func TestBytesDependOnSpecAlone(t *testing.T) {
 	s := small(t)
 	s.Type = "Q4_K_M"
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	data := func(name string, s Spec) map[string]string {
 		path := filepath.Join(dir, name)
 		must(t, Write(path, s))
@@ -156,7 +157,7 @@ func TestSpecsRefused(t *testing.T) {
 	} {
 		s := small(t)
 		change(&s)
-		dir := t.TempDir()
+		dir := conform.TempDir(t)
 		err := Write(filepath.Join(dir, "m.gguf"), s)
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("want %q, got %v", words, err)
@@ -171,7 +172,7 @@ func TestSpecsRefused(t *testing.T) {
 }
 
 func TestInterruptedLeavesNothing(t *testing.T) {
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	m, err := New(small(t))
 	must(t, err)
