@@ -59,8 +59,7 @@ func outcome(t testing.TB, cfg Config) (generated, *Run) {
 
 const prompt = "Once upon a time there was a small house in a deep forest, and in it there lived"
 
-// TestOneText: text and logits are the same bits however a model is run
-// (DESIGN.md, Definitions).
+// TestOneText: text and logits are the same bits however a model is run.
 func TestOneText(t *testing.T) {
 	for _, path := range []string{"models/qwen3moe.gguf", "models/qwen3moe-tied.gguf", "split/qwen3moe-00001-of-00003.gguf",
 		"quants/qwen3moe-q-Q4_K_M.gguf", "quants/qwen3moe-q-Q8_0.gguf"} {

@@ -14,7 +14,7 @@ type File struct {
 
 // Files is a set of files read as one model: their sizes, identities and the
 // alignment they need. It holds no file open, because an open handle can keep
-// a mapping's effect alive (FACTS.md E1).
+// a mapping's effect alive (docs/windows.md).
 type Files struct {
 	files  []File
 	opener Opener

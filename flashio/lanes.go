@@ -10,7 +10,7 @@ import (
 type LaneOptions struct {
 	// Lanes is the number of goroutines that read, 1 to MaxLanes. GOMAXPROCS
 	// must leave room for them beside the compute workers, or waiting for a
-	// processor looks like waiting for the drive (FACTS.md F1).
+	// processor looks like waiting for the drive (docs/architecture.md).
 	Lanes int
 	// NoDirect reads through the page cache.
 	NoDirect bool

@@ -12,8 +12,8 @@ import (
 
 // Mapping is a read-only mapping of a whole file. It has two parts, as Windows
 // has them: the section, which is the object that ties the file to memory, and
-// the view, which is the addresses. Either one alone keeps the effect of
-// MISSION.md section 1 alive, so they are released separately, and a release
+// the view, which is the addresses. On the host of docs/windows.md either one
+// alone keeps reads serialised, so they are released separately, and a release
 // needs both. Its methods are not safe for concurrent use.
 type Mapping struct {
 	// Path is the file's.

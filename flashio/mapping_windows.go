@@ -17,7 +17,7 @@ const SectionsExist = true
 type section = windows.Handle
 
 // mapFile closes its handle of the file: the section keeps the file by itself,
-// and a leftover handle can keep the slow path (FACTS.md E1).
+// and a leftover handle can keep the slow path (docs/windows.md).
 func mapFile(path string) (unsafe.Pointer, int, section, error) {
 	h, err := createFile(path, windows.GENERIC_READ, windows.FILE_ATTRIBUTE_NORMAL)
 	if err != nil {
@@ -150,8 +150,8 @@ func (s *Files) isNamed(name string, names []string) (bool, error) {
 	return false, nil
 }
 
-// adviseSequential has nothing to say here: PrefetchVirtualMemory did not help
-// (FACTS.md E3).
+// adviseSequential has nothing to say here: PrefetchVirtualMemory is a hint
+// that did not help where it was tried (ggml-org/llama.cpp#869).
 func adviseSequential([]byte) {}
 
 // residentPages asks for the pages in this process's working set.

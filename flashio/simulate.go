@@ -7,9 +7,9 @@ import (
 	"bmoe/internal/clock"
 )
 
-// SimulateOptions set the pace of the simulated host (DESIGN.md section 7). The
-// zero value is the laptop of MISSION.md section 1 with one lane: 576 KiB take
-// 0.6 ms.
+// SimulateOptions set the pace of the simulated host (docs/flash-io.md). The zero
+// value is the pace of the laptop on which the effect was found, with one lane:
+// 576 KiB take 0.6 ms.
 type SimulateOptions struct {
 	// Opener reads the bytes, System if nil.
 	Opener Opener

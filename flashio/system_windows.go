@@ -11,7 +11,7 @@ import (
 )
 
 // fileHandle reads through a raw handle of its own. os.File is no alternative:
-// its ReadAt holds an exclusive lock and seeks, so reads queue (FACTS.md E2).
+// its ReadAt holds an exclusive lock and seeks, so reads queue.
 type fileHandle struct {
 	h    windows.Handle
 	at   windows.Overlapped // carries the offset; kept here so that no read allocates

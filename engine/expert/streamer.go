@@ -283,7 +283,7 @@ func (s *Streamer) Resize(budget int64) error {
 }
 
 // grow commits slots up to n and touches their pages: a fresh page costs a
-// quarter of the read rate (MISSION.md section 1).
+// quarter of the read rate (docs/architecture.md, Memory).
 func (s *Streamer) grow(n int) error {
 	from, size := s.count*s.slots.bytes, (n-s.count)*s.slots.bytes
 	if err := s.memory.Commit(from, size); err != nil {

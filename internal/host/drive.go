@@ -18,8 +18,8 @@ type DriveSample struct {
 }
 
 // Drive watches the drive that holds a file. A second process that streams from
-// the same drive halves every figure measured on it (MISSION.md section 4): this
-// is how it is noticed. Sampling allocates nothing; it is safe for concurrent use.
+// the same drive halves every figure measured on it: this is how it is noticed.
+// Sampling allocates nothing; it is safe for concurrent use.
 type Drive struct {
 	mu     sync.Mutex
 	source driveSource

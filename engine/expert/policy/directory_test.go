@@ -99,7 +99,7 @@ func TestBatchLargerThanBudgetReadsEachOnce(t *testing.T) {
 }
 
 func TestLRUScoresNothingBelowATokenCycle(t *testing.T) {
-	// MISSION.md section 3: the layer order is a cycle, so the least recently used is the soonest needed.
+	// The layer order is a cycle, so the least recently used is the soonest needed.
 	shape := Shape{Experts: 4, Used: 1, Bytes: []int64{10, 10, 10, 10}}
 	for _, budget := range []int64{30, 40} {
 		p, _ := New("lru", shape)
