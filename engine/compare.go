@@ -56,12 +56,6 @@ func changePct(from, to profile.Maybe[float64]) profile.Maybe[float64] {
 // knobs returns the settings that may differ between runs of a session, each
 // in the words of the screen.
 func (c Config) knobs() map[string]string {
-	onOff := func(b bool) string {
-		if b {
-			return "on"
-		}
-		return "off"
-	}
 	return map[string]string{
 		"release-mmap": onOff(c.ReleaseMmap),
 		"lanes":        fmt.Sprint(c.Lanes),

@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"bmoe/engine/model"
 	"bmoe/flashio"
@@ -35,7 +35,7 @@ func readDense(ctx context.Context, reg *model.Registry, files *flashio.Files, r
 	if err != nil {
 		return nil, fmt.Errorf("dense weights: %w", err)
 	}
-	w := &denseWait{reader: reader, total: size, progress: progress}
+	w := &denseReads{total: int64(size), progress: progress}
 	var reads []*flashio.Request
 	for _, p := range places {
 		for o := 0; o < p.w.Length; o += densePiece {
@@ -44,14 +44,21 @@ func readDense(ctx context.Context, reg *model.Registry, files *flashio.Files, r
 				Need: max(0, min(n, p.w.Need-o)), Done: w})
 		}
 	}
-	w.pending.Add(len(reads))
+	w.Add(len(reads))
 	reader.Submit(reads...)
-	stop := context.AfterFunc(ctx, func() { w.cancel(reads, ctx.Err()) })
-	w.pending.Wait()
+	stop := context.AfterFunc(ctx, func() {
+		for _, r := range reads {
+			if reader.Cancel(r) { // no lane has begun it
+				r.Err = ctx.Err()
+				w.Group.ReadDone(r)
+			}
+		}
+	})
+	err = w.Wait()
 	stop()
-	if w.err != nil {
+	if err != nil {
 		arena.Close() // the error that matters is the read's
-		return nil, fmt.Errorf("dense weights: %w", w.err)
+		return nil, fmt.Errorf("dense weights: %w", err)
 	}
 	at := map[model.Range][]byte{}
 	for _, p := range places {
@@ -60,42 +67,19 @@ func readDense(ctx context.Context, reg *model.Registry, files *flashio.Files, r
 	return arena, reg.Bind(func(r model.Range) ([]byte, error) { return at[r], nil })
 }
 
-// denseWait waits for many reads.
-type denseWait struct {
-	reader   flashio.Reader
-	pending  sync.WaitGroup
-	mu       sync.Mutex
-	err      error
-	done     int
-	total    int
+// denseReads waits for the reads of all dense weights and tells how many bytes
+// are done.
+type denseReads struct {
+	flashio.Group
+	done     atomic.Int64
+	total    int64
 	progress func(float64)
 }
 
-// cancel takes back the reads that no lane has begun.
-func (w *denseWait) cancel(reads []*flashio.Request, reason error) {
-	w.mu.Lock()
-	if w.err == nil {
-		w.err = reason
-	}
-	w.mu.Unlock()
-	for _, r := range reads {
-		if w.reader.Cancel(r) {
-			w.pending.Done()
-		}
-	}
-}
-
 // ReadDone implements flashio.Completer.
-func (w *denseWait) ReadDone(r *flashio.Request) {
-	w.mu.Lock()
-	if w.err == nil {
-		w.err = r.Err
-	}
-	w.done += len(r.Buf)
-	share := float64(w.done) / float64(w.total)
-	w.mu.Unlock()
-	w.progress(share)
-	w.pending.Done()
+func (w *denseReads) ReadDone(r *flashio.Request) {
+	w.progress(float64(w.done.Add(int64(len(r.Buf)))) / float64(w.total))
+	w.Group.ReadDone(r)
 }
 
 // denseResident returns which share of the dense weights' pages is in memory,

@@ -213,21 +213,11 @@ func (s *Session) openMapping(_ context.Context, _ func(float64)) error {
 
 // openReader opens the lanes.
 func (s *Session) openReader() error {
-	o := flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect}
-	s.engineNote = ""
-	if s.cfg.IOEngine == "uring" {
-		r, err := flashio.OpenURing(s.files, o)
-		if err == nil {
-			s.reader = r
-			return nil
-		}
-		s.engineNote = err.Error()
-	}
-	r, err := flashio.OpenLanes(s.files, o)
+	r, note, err := flashio.Open(s.files, s.cfg.IOEngine, flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect})
 	if err != nil {
 		return err
 	}
-	s.reader = r
+	s.reader, s.engineNote = r, note
 	return nil
 }
 
@@ -293,6 +283,9 @@ func mib(n int) int64 { return min(int64(n), math.MaxInt64>>20) << 20 }
 // inMiB returns bytes as MiB for messages, rounded up.
 func inMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
 
+// wholeMiB returns bytes rounded up to whole MiB.
+func wholeMiB(bytes int64) int64 { return inMiB(bytes) << 20 }
+
 // budget resolves the cache's budget and refuses one that cannot work.
 func (s *Session) budget(shape policy.Shape) (int64, error) {
 	want := s.cfg.CacheBytes
@@ -304,7 +297,7 @@ func (s *Session) budget(shape policy.Shape) (int64, error) {
 		want = s.autoBudget(shape)
 		s.autoCache = true
 	}
-	want = min(want, (shape.Total()+1<<20-1)>>20<<20)
+	want = min(want, wholeMiB(shape.Total()))
 	if err := s.checkBudget(shape, want); err != nil {
 		return 0, err
 	}
@@ -324,7 +317,7 @@ func (s *Session) autoBudget(shape policy.Shape) int64 {
 	} else if m := host.ReadMemory(); m.Has.All(host.HasAvailable) {
 		want = min(want, (m.Available-autoReserve)*3/4)
 	}
-	return max(want, mib(1), (shape.LayerWorkingSet()+1<<20-1)>>20<<20)
+	return max(want, mib(1), wholeMiB(shape.LayerWorkingSet()))
 }
 
 // checkBudget refuses a budget below a layer's working set or above the memory

@@ -104,7 +104,7 @@ func (s *Session) setCache(budget int64) (Outcome, error) {
 	}
 	shape := s.arch.Info().Experts.Shape()
 	now := Outcome{Verdict: Declined, Value: fmt.Sprint(s.cfg.CacheMiB, " MiB")}
-	budget = min(budget, mib(int(inMiB(shape.Total()))))
+	budget = min(budget, wholeMiB(shape.Total()))
 	if err := s.checkBudget(shape, budget); err != nil {
 		now.Reason = strings.TrimPrefix(err.Error(), "--cache-mb: ")
 		return now, nil
@@ -165,7 +165,7 @@ func (s *Session) setRelease(on bool) (Outcome, error) {
 	}
 	s.compute.Pool.Park() // no worker runs while the views go
 	// Closing lanes comes first and opening them last: on the host where this
-	// matters, a handle opened under the mapping stays slow (MISSION.md section 1).
+	// matters, a handle opened under the mapping stays slow (docs/windows.md).
 	err = s.reopen(func() error {
 		err := unmapAll(s.mappings)
 		s.mappings = nil

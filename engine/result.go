@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"bmoe/profile"
 	"runtime"
+
+	"bmoe/profile"
 )
 
 const mibFloat = 1 << 20

@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"bmoe/profile"
 	"time"
+
+	"bmoe/profile"
 )
 
 // Delta is what one step of a generation adds. It arrives on the goroutine

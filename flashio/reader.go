@@ -92,7 +92,6 @@ func (c *core) Mode() Mode {
 }
 
 func (c *core) Stats(dst *Stats) {
-	dst.Engine, dst.Mode = c.engine, c.Mode()
 	dst.QueuedDemand, dst.QueuedSpec, dst.InFlight = c.queue.depth()
 	if cap(dst.Lanes) < len(c.lane) {
 		dst.Lanes = make([]LaneStats, len(c.lane))

@@ -21,9 +21,7 @@ type LaneStats struct {
 
 // Stats is a copy of a reader's counters.
 type Stats struct {
-	Engine string
-	Mode   Mode
-	Lanes  []LaneStats
+	Lanes []LaneStats
 	// QueuedDemand and QueuedSpec wait now, InFlight are being read now.
 	QueuedDemand, QueuedSpec, InFlight int
 	// Total is the sum over lanes.
@@ -57,8 +55,7 @@ func (c *laneCounters) copyTo(dst *LaneStats) {
 	dst.Bytes = c.bytes.Load()
 	dst.BusyNs = c.busyNs.Load()
 	dst.WaitNs = c.waitNs.Load()
-	dst.Latency = stats.Histogram{}
-	dst.Latency.Merge(&c.latency)
+	c.latency.CopyTo(&dst.Latency)
 }
 
 func (s *LaneStats) add(o *LaneStats) {
