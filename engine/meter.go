@@ -54,7 +54,6 @@ type meter struct {
 	runDrive   host.DriveSample
 	runGC      float64 // CPU seconds of garbage collection
 	runCPU     host.Sample
-	firstCache expert.Stats // at the first token: decoding begins
 	prefillEnd int64
 	sum        profile.Record
 	walls      []int64 // scratch for quantiles
@@ -71,9 +70,9 @@ type meter struct {
 
 // laneReading is the lanes' counters at one time.
 type laneReading struct {
-	at           int64
-	bytes, reads [profile.MaxLanes]int64
-	total        int64
+	at    int64
+	bytes [profile.MaxLanes]int64
+	total int64
 }
 
 // open starts the meter, before there is a model.
@@ -186,7 +185,6 @@ func (m *meter) begin(run, base, n, maxTokens int, started int64) {
 	m.base, m.prompt = base, n
 	m.session.compute.Pool.Times(&m.times)
 	m.runCache = m.cacheStats()
-	m.firstCache = m.runCache
 	m.sum = profile.Record{Run: run, MajorFaults: profile.Some[int64](0), CPU: profile.Some[int64](0)}
 	m.process.Counters(&m.runCPU)
 	if m.drive != nil {
@@ -242,7 +240,6 @@ func (m *meter) first(prompt int) {
 	s.compute.Pool.Times(&m.times)
 	m.prefillEnd = m.times.Now
 	m.cache = m.cacheStats()
-	m.firstCache = m.cache
 	m.process.Counters(&m.usage)
 	took := m.prefillEnd - m.runStart
 	m.update(func(l *profile.Snapshot) {
@@ -427,7 +424,7 @@ func (m *meter) readLanes(to *laneReading) {
 	m.session.reader.Stats(&m.stats)
 	to.at, to.total = clock.Now(), m.stats.Total.Bytes
 	for i := range min(len(m.stats.Lanes), profile.MaxLanes) {
-		to.bytes[i], to.reads[i] = m.stats.Lanes[i].Bytes, m.stats.Lanes[i].Reads
+		to.bytes[i] = m.stats.Lanes[i].Bytes
 	}
 }
 

@@ -33,28 +33,6 @@ func (c *Conversation) Clone() *Conversation {
 	return &Conversation{Messages: slices.Clone(c.Messages)}
 }
 
-// lastUser returns the place of the last user's message, or -1.
-func (c *Conversation) lastUser() int {
-	for i := len(c.Messages) - 1; i >= 0; i-- {
-		if c.Messages[i].Role == User {
-			return i
-		}
-	}
-	return -1
-}
-
-// Rewind takes back the last turn and returns the user's message that began it,
-// to be asked again. It reports false if nobody has asked anything.
-func (c *Conversation) Rewind() (asked Message, ok bool) {
-	i := c.lastUser()
-	if i < 0 {
-		return Message{}, false
-	}
-	asked = c.Messages[i]
-	c.Messages = slices.Clip(c.Messages[:i]) // an append must not write into a clone's array
-	return asked, true
-}
-
 // DropOldestTurn forgets the first turn. System messages stay, and so does the
 // last turn: then it reports false.
 func (c *Conversation) DropOldestTurn() bool {

@@ -41,9 +41,6 @@ func NewReasoning(prompt string) *Reasoning {
 	return r
 }
 
-// Thinking reports whether a thought is going on.
-func (r *Reasoning) Thinking() bool { return r.close != "" }
-
 // Message returns what has come so far, as the message of an assistant.
 func (r *Reasoning) Message() Message {
 	return Message{Role: Assistant, Content: r.content.String(), Reasoning: r.reasoning.String()}

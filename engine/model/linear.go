@@ -21,7 +21,6 @@ type product struct {
 // linear multiplies one batch of activations by one or more matrices in one
 // job of the pool.
 type linear struct {
-	numerics kernel.Numerics
 	acts     *kernel.Acts
 	products [4]linearPart
 	n        int
@@ -57,7 +56,7 @@ func formOf(w *Weight, num kernel.Numerics) kernel.Form {
 
 // run computes all products of the activations in l.acts.
 func (l *linear) run(c *Compute, acts *kernel.Acts, ps ...product) {
-	l.acts, l.numerics, l.n = acts, c.Numerics, len(ps)
+	l.acts, l.n = acts, len(ps)
 	parts := 0
 	for i, p := range ps {
 		rows := rowsPerPart(p.w.RowBytes())

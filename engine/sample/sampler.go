@@ -101,12 +101,6 @@ func New(o Options, vocab int) (*Sampler, error) {
 	return s, nil
 }
 
-// Reset forgets the history and sets the generator back to the seed.
-func (s *Sampler) Reset() {
-	s.next, s.full = 0, false
-	s.rng.Seed(s.o.Seed, pcgStream)
-}
-
 // Accept adds tokens to the history that the repeat penalty looks back on: the
 // prompt's, and each one that was chosen. Ids outside the vocabulary are left
 // out.

@@ -44,15 +44,3 @@ func Mean(values []float64) float64 {
 	}
 	return sum / float64(len(values))
 }
-
-// Spread returns (largest - smallest) / median: the whole range of repeated
-// measurements in parts of their median. It is NaN for no values or a median of
-// zero. With the handful of repeats that a benchmark affords, the range says more
-// than a standard deviation would.
-func Spread(values []float64) float64 {
-	median := Median(values)
-	if len(values) == 0 || median == 0 {
-		return math.NaN()
-	}
-	return (slices.Max(values) - slices.Min(values)) / median
-}
