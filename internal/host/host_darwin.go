@@ -45,6 +45,7 @@ func (s *processSource) memory(dst *Sample) {
 		taskFlavor  = 4 // PROC_PIDTASKINFO
 	)
 	size := unsafe.Sizeof(s.task)
+	//lint:ignore SA1019 x/sys has no wrapper, and without cgo there is no other way
 	n, _, errno := syscall.Syscall6(unix.SYS_PROC_INFO, callPidInfo, uintptr(os.Getpid()), taskFlavor, 0, uintptr(unsafe.Pointer(&s.task)), size)
 	if errno == 0 && n == size {
 		dst.RSS = int64(s.task.ResidentSize)
