@@ -1,0 +1,5 @@
+//go:build !linux
+
+package kernel
+
+func bigPages(n int) []byte { return make([]byte, n) }
