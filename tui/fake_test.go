@@ -172,12 +172,7 @@ func (f *fakeEngine) token(i int, cfg engine.Config) {
 	s.Tokens[s.Count%profile.RingTokens] = r
 	s.Count++
 	s.Phase, s.PromptDone, s.Step, s.CtxUsed = profile.Decode, 24, i+1, 100+i
-	s.Sum.Wall += r.Wall
-	s.Sum.Compute += r.Compute
-	s.Sum.Mgmt += r.Mgmt
-	s.Sum.Stall += r.Stall
-	s.Sum.Lookups += r.Lookups
-	s.Sum.Hits += r.Hits
+	s.Sum.Add(&r)
 	s.Elapsed = 1_900_000_000 + s.Sum.Wall
 	s.TTFT = profile.Some[int64](1_900_000_000)
 	s.PrefillTPS = profile.Some(12.6)

@@ -17,10 +17,11 @@ type timelinePane struct {
 	table bool // expanded: also the latest tokens in figures
 }
 
-// perToken returns the mean parts of the run's tokens, in ns.
+// perToken returns the mean parts of the run's decoded tokens, in ns. The first
+// token comes of the prefill and is not among them.
 func perToken(s *profile.Snapshot) (r profile.Record, n int64) {
-	n = int64(s.Step)
-	if n == 0 || s.Sum.Wall == 0 {
+	n = s.Sum.Tokens
+	if n == 0 {
 		return profile.Record{}, 0
 	}
 	r.Wall, r.Compute, r.Mgmt = s.Sum.Wall/n, s.Sum.Compute/n, s.Sum.Mgmt/n
@@ -85,15 +86,15 @@ func (p *timelinePane) legend() string {
 		}
 		return ms(v)
 	}
-	item := func(rank int, st style, glyph, name string, v int64) part {
+	item := func(st style, glyph, name string, v int64) part {
 		f := val(v)
-		return part{st.on(glyph) + " " + name + " " + f, 2 + len(name) + 1 + len(f), rank}
+		return part{st.on(glyph) + " " + name + " " + f, 2 + len(name) + 1 + len(f), 0}
 	}
 	items := []part{
-		item(0, th.compute, th.g.compute, "compute", r.Compute),
-		item(0, th.mgmt, th.g.mgmt, "mgmt", r.Mgmt),
-		item(0, th.stall, th.g.stall, "stall", r.Stall),
-		item(0, th.other, th.g.other, "other", r.Other),
+		item(th.compute, th.g.compute, "compute", r.Compute),
+		item(th.mgmt, th.g.mgmt, "mgmt", r.Mgmt),
+		item(th.stall, th.g.stall, "stall", r.Stall),
+		item(th.other, th.g.other, "other", r.Other),
 		th.p(1, th.dim, "ms/token"),
 	}
 	gap, total := 2, 0

@@ -153,6 +153,17 @@ func TestWhatWasNotMeasuredIsNotZero(t *testing.T) {
 	h.wants("22.3 GB on n/a RAM", "hit n/a", "p50 n/a", "CPU n/a", "majflt n/a", "RSS n/a", "others on the drive n/a", "GC n/a", "stall n/a", "ceiling n/a")
 }
 
+// The first token comes of the prefill: three tokens have two decoding times.
+func TestMeansAreOfTheDecodedTokens(t *testing.T) {
+	s := &profile.Snapshot{Step: 3, Sum: profile.Record{Tokens: 2, Wall: 20e6, Compute: 6e6, Stall: 10e6}}
+	if r, n := perToken(s); n != 2 || r.Wall != 10e6 || r.Compute != 3e6 {
+		t.Errorf("%d tokens: %+v", n, r)
+	}
+	if c := ceiling(s); !c.OK || c.Value != 200 {
+		t.Errorf("ceiling %+v, want 200 tokens/s", c)
+	}
+}
+
 func TestSmallScreens(t *testing.T) {
 	h := start(t, 59, 16, Options{}, newFake())
 	golden(t, "small-59x16", h.screen())
