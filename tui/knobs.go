@@ -26,7 +26,6 @@ var knobNames = [knobCount]string{"", "release-mmap", "lanes", "cache", "overlap
 // knobState is what became of the last wish for a knob.
 type knobState struct {
 	verdict engine.Verdict // empty once it is old news
-	reason  string
 	at      time.Time
 }
 
@@ -203,7 +202,7 @@ func (m *Model) knobNote(k knob) (string, style) {
 func (m *Model) noteOutcome(o engine.Outcome) {
 	for k := knobRelease; k < knobCount; k++ {
 		if knobNames[k] == o.Knob {
-			m.knobs[k] = knobState{o.Verdict, o.Reason, m.now()}
+			m.knobs[k] = knobState{o.Verdict, m.now()}
 		}
 	}
 	text := fmt.Sprintf("%s %s: %s", o.Knob, cleanLine(o.Value), o.Verdict)

@@ -111,7 +111,7 @@ func newModel(o Options, term terminal) *Model {
 	m.th = newTheme(true, term.ascii)
 	m.th.asciiText = term.notUTF8
 	m.chat = newTranscript(m.th)
-	m.prompt = newPrompt(m.th)
+	m.prompt = newPrompt()
 	base := paneBase{th: m.th, s: m.live}
 	m.panes = []pane{&timelinePane{paneBase: base}, &cachePane{base}, &lanesPane{base}, &mappingPane{base}, &processPane{base}}
 	m.runs = runList{th: m.th, baseline: -1}

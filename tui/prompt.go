@@ -12,7 +12,7 @@ const askSomething = "ask something"
 
 // newPrompt returns the box that prompts are typed into. The terminal draws
 // the cursor, so that nothing has to blink while nothing happens.
-func newPrompt(th *theme) textarea.Model {
+func newPrompt() textarea.Model {
 	ta := textarea.New()
 	ta.ShowLineNumbers = false
 	ta.CharLimit = 0

@@ -13,7 +13,7 @@ import (
 type runList struct {
 	th       *theme
 	runs     []*engine.Run
-	w, h     int
+	h        int // rows
 	at       int // picked
 	top      int // first shown
 	baseline int // chosen; -1: each run's is the first it can be compared with
@@ -26,8 +26,6 @@ func (l *runList) add(r *engine.Run) {
 	l.runs = append(l.runs, r)
 	l.at = min(l.at, len(l.runs)-1)
 }
-
-func (l *runList) setSize(w, h int) { l.w, l.h = w, h }
 
 func (l *runList) move(n int) {
 	l.at = min(max(l.at+n, 0), max(len(l.runs)-1, 0))

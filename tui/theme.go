@@ -42,7 +42,7 @@ type glyphs struct {
 	compute, mgmt, stall, other      string
 	full, empty, mark                string
 	line, over, focus, bullet, warn  string
-	ellipsis, more, down             string
+	ellipsis, down                   string
 }
 
 var unicodeGlyphs = glyphs{
@@ -50,7 +50,7 @@ var unicodeGlyphs = glyphs{
 	compute: "█", mgmt: "▓", stall: "▒", other: "░",
 	full: "█", empty: "░", mark: "│",
 	line: "─", over: "▲", focus: "▶", bullet: "•", warn: "!",
-	ellipsis: "…", more: "▸", down: "↓",
+	ellipsis: "…", down: "↓",
 }
 
 var asciiGlyphs = glyphs{
@@ -58,7 +58,7 @@ var asciiGlyphs = glyphs{
 	compute: "#", mgmt: "=", stall: ":", other: ".",
 	full: "#", empty: ".", mark: "|",
 	line: "-", over: "^", focus: ">", bullet: "*", warn: "!",
-	ellipsis: "~", more: ">", down: "v",
+	ellipsis: "~", down: "v",
 }
 
 // newTheme returns the colours for a dark or a light background. They are

@@ -62,7 +62,7 @@ func (m *Model) layout() {
 		m.chat.setSize(g.left-4, max(g.body-3-m.prompt.Height(), 1))
 	}
 	m.sharePanes()
-	m.runs.setSize(m.w, g.body)
+	m.runs.h = g.body
 }
 
 // sharePanes gives each pane its rows.
