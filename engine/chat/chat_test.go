@@ -13,22 +13,8 @@ import (
 
 	"bmoe/engine/gguf"
 	"bmoe/engine/tokenizer"
+	"bmoe/internal/conform"
 )
-
-// shared returns a path in the shared folder, and skips the test if it is not
-// there.
-func shared(t *testing.T, name string) string {
-	t.Helper()
-	dir := os.Getenv("BMOE_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("needs the shared folder: %v", err)
-	}
-	return path
-}
 
 func read(t *testing.T, path string) []byte {
 	t.Helper()
@@ -182,7 +168,7 @@ func emptyContext() Values {
 
 // The demo model's template and vocabulary give the ids that llama.cpp was given.
 func TestDemoPrompts(t *testing.T) {
-	file, err := gguf.Open(shared(t, "demo/tiny-stories-moe-q8_0.gguf"))
+	file, err := gguf.Open(conform.Shared(t, "demo/tiny-stories-moe-q8_0.gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +187,7 @@ func TestDemoPrompts(t *testing.T) {
 			PromptIDs []int32 `json:"prompt_ids"`
 		}
 	}
-	if err := json.Unmarshal(read(t, shared(t, "demo/greedy.json")), &greedy); err != nil {
+	if err := json.Unmarshal(read(t, conform.Shared(t, "demo/greedy.json")), &greedy); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range greedy.Cases {

@@ -27,7 +27,7 @@ func unzipped(t testing.TB, path string) string {
 // BenchmarkOpen opens a file with a vocabulary of 151,669 tokens and as many
 // merges.
 func BenchmarkOpen(b *testing.B) {
-	path := unzipped(b, filepath.Join(sharedDir(b, "tokenizers"), "vocab-qwen3.gguf.gz"))
+	path := unzipped(b, conform.Shared(b, "tokenizers/vocab-qwen3.gguf.gz"))
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Open(path); err != nil {

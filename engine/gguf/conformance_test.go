@@ -7,16 +7,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 // Every file of the shared set opens, and its tensors fill it to the end.
 func TestSharedFiles(t *testing.T) {
 	var paths []string
-	for _, dir := range [][]string{{"conformance", "models"}, {"conformance", "quants"}, {"conformance", "split"}, {"demo"}} {
-		found, err := filepath.Glob(filepath.Join(sharedDir(t, dir...), "*.gguf"))
+	for _, dir := range []string{"conformance/models", "conformance/quants", "conformance/split", "demo"} {
+		found, err := filepath.Glob(filepath.Join(conform.Shared(t, dir), "*.gguf"))
 		must(t, err)
 		if len(found) == 0 {
-			t.Errorf("no files in %v", dir)
+			t.Errorf("no files in %s", dir)
 		}
 		paths = append(paths, found...)
 	}
@@ -46,9 +48,9 @@ func TestSharedFiles(t *testing.T) {
 
 // The split set is the whole model, cut: same tensors, same bytes.
 func TestSplitSetEqualsWhole(t *testing.T) {
-	whole, err := Open(filepath.Join(sharedDir(t, "conformance", "models"), "qwen3moe.gguf"))
+	whole, err := Open(conform.Shared(t, "conformance/models/qwen3moe.gguf"))
 	must(t, err)
-	set, err := Open(filepath.Join(sharedDir(t, "conformance", "split"), "qwen3moe-00001-of-00003.gguf"))
+	set, err := Open(conform.Shared(t, "conformance/split/qwen3moe-00001-of-00003.gguf"))
 	must(t, err)
 	if len(set.Shards) != 3 || len(set.Tensors) != len(whole.Tensors) {
 		t.Fatalf("%d tensors in %d shards, want %d in 3", len(set.Tensors), len(set.Shards), len(whole.Tensors))
@@ -71,7 +73,7 @@ func TestSplitSetEqualsWhole(t *testing.T) {
 }
 
 func TestSharedVocabularies(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(sharedDir(t, "conformance", "tokenizers"), "*.gguf.bz2"))
+	paths, err := filepath.Glob(filepath.Join(conform.Shared(t, "conformance/tokenizers"), "*.gguf.bz2"))
 	must(t, err)
 	if len(paths) == 0 {
 		t.Error("no vocabularies")
@@ -98,7 +100,7 @@ func TestSharedVocabularies(t *testing.T) {
 }
 
 func TestRealVocabulary(t *testing.T) {
-	f, err := Open(unzipped(t, filepath.Join(sharedDir(t, "tokenizers"), "vocab-qwen3.gguf.gz")))
+	f, err := Open(unzipped(t, conform.Shared(t, "tokenizers/vocab-qwen3.gguf.gz")))
 	must(t, err)
 	tokens, err := f.Meta.Strings("tokenizer.ggml.tokens")
 	must(t, err)

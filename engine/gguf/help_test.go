@@ -3,27 +3,11 @@ package gguf
 import (
 	"bytes"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"bmoe/engine/quant"
 )
-
-// sharedDir returns a folder of the shared data, or skips the test where it is
-// not there; CI has it.
-func sharedDir(t testing.TB, elem ...string) string {
-	root := os.Getenv("BMOE_SHARED")
-	if root == "" {
-		root = filepath.Join("..", "..", "..", "shared")
-	}
-	dir := filepath.Join(append([]string{root}, elem...)...)
-	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("shared data is not here: %v", err)
-	}
-	return dir
-}
 
 func must(t testing.TB, err error) {
 	t.Helper()

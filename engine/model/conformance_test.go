@@ -100,13 +100,10 @@ func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv kernel.KVType) [
 func models(t *testing.T) map[string]string {
 	list := map[string]string{"models/qwen3moe": "qwen3moe", "models/qwen3moe-tied": "qwen3moe-tied",
 		"models/qwen3moe-yarn": "qwen3moe-yarn", "split/qwen3moe-00001-of-00003": "qwen3moe"}
-	dir := filepath.Dir(conform.File(t, "quants/qwen3moe-q-Q8_0.gguf"))
-	if _, err := os.Stat(filepath.Join(dir, "qwen3moe-q-F32.gguf")); err != nil {
-		for _, q := range []string{"Q4_K_M", "Q6_K", "Q8_0"} {
-			list["quants/qwen3moe-q-"+q] = "qwen3moe-q-" + q
-		}
+	for _, q := range []string{"Q4_K_M", "Q6_K", "Q8_0"} {
+		list["quants/qwen3moe-q-"+q] = "qwen3moe-q-" + q
 	}
-	if shared := os.Getenv("BMOE_SHARED"); shared != "" || sharedIsThere() {
+	if conform.HasShared() {
 		all, err := filepath.Glob(filepath.Join(conform.Shared(t, "conformance/quants"), "*.gguf"))
 		if err != nil || len(all) == 0 {
 			t.Fatalf("no quantised models in the shared data: %v", err)
@@ -117,11 +114,6 @@ func models(t *testing.T) map[string]string {
 		}
 	}
 	return list
-}
-
-func sharedIsThere() bool {
-	_, err := os.Stat(filepath.Join("..", "..", "..", "shared", "conformance"))
-	return err == nil
 }
 
 // diff returns the largest and the root mean square difference.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bmoe/engine/gguf"
+	"bmoe/internal/conform"
 )
 
 // english is about 1 MB of prose with few repetitions: words of a Zipf-like
@@ -106,7 +107,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func qwen3File(b *testing.B) []byte {
-	f, err := os.Open(shared(b, "tokenizers/vocab-qwen3.gguf.gz"))
+	f, err := os.Open(conform.Shared(b, "tokenizers/vocab-qwen3.gguf.gz"))
 	if err != nil {
 		b.Fatal(err)
 	}

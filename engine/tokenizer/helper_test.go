@@ -8,28 +8,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"bmoe/engine/gguf"
+	"bmoe/internal/conform"
 )
-
-// shared returns a path in the shared folder, and skips the test if it is not
-// there.
-func shared(tb testing.TB, name string) string {
-	tb.Helper()
-	dir := os.Getenv("BMOE_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "shared")
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("needs the shared folder: %v", err)
-	}
-	return path
-}
 
 // fakeMeta is metadata written down in a test.
 type fakeMeta map[string]any
@@ -145,7 +130,7 @@ var qwen3 struct {
 // openQwen3 returns the real vocabulary of Qwen3, read once.
 func openQwen3(tb testing.TB) *Tokenizer {
 	tb.Helper()
-	path := shared(tb, "tokenizers/vocab-qwen3.gguf.gz")
+	path := conform.Shared(tb, "tokenizers/vocab-qwen3.gguf.gz")
 	qwen3.Do(func() { qwen3.Tokenizer = mustNew(tb, openGGUF(tb, path).Meta) })
 	return qwen3.Tokenizer
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 var update = flag.Bool("update", false, "write testdata again, from the shared folder")
@@ -119,11 +121,11 @@ func TestUpdate(t *testing.T) {
 		return
 	}
 	var golden struct{ Cases []testCase }
-	readJSON(t, shared(t, "tokenizers/vocab-qwen3.json"), &golden)
-	write(t, "qwen3.json", cutVocabulary(t, openGGUF(t, shared(t, "tokenizers/vocab-qwen3.gguf.gz")).Meta, golden.Cases))
+	readJSON(t, conform.Shared(t, "tokenizers/vocab-qwen3.json"), &golden)
+	write(t, "qwen3.json", cutVocabulary(t, openGGUF(t, conform.Shared(t, "tokenizers/vocab-qwen3.gguf.gz")).Meta, golden.Cases))
 	golden.Cases = nil
-	readJSON(t, shared(t, "conformance/tokenizers/pre/gpt-2.json"), &golden)
-	write(t, "gpt-2.json", cutVocabulary(t, openGGUF(t, shared(t, "conformance/tokenizers/ggml-vocab-gpt-2.gguf.bz2")).Meta, golden.Cases))
+	readJSON(t, conform.Shared(t, "conformance/tokenizers/pre/gpt-2.json"), &golden)
+	write(t, "gpt-2.json", cutVocabulary(t, openGGUF(t, conform.Shared(t, "conformance/tokenizers/ggml-vocab-gpt-2.gguf.bz2")).Meta, golden.Cases))
 }
 
 func write(t *testing.T, name string, f *file) {

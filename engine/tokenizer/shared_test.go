@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 // llama.cpp's ids for 60 texts, with special tokens as text and parsed.
@@ -16,7 +18,7 @@ func TestQwen3(t *testing.T) {
 		t.Fatalf("vocabulary of %d", tok.Len())
 	}
 	var golden struct{ Cases []testCase }
-	readJSON(t, shared(t, "tokenizers/vocab-qwen3.json"), &golden)
+	readJSON(t, conform.Shared(t, "tokenizers/vocab-qwen3.json"), &golden)
 	if len(golden.Cases) != 60 {
 		t.Fatalf("%d cases", len(golden.Cases))
 	}
@@ -48,9 +50,9 @@ func TestQwen3(t *testing.T) {
 // The GPT-2 vocabulary under the pre-tokenizers that are known, and whole pairs of
 // vocabulary and texts.
 func TestPreTokenizers(t *testing.T) {
-	g := openGGUF(t, shared(t, "conformance/tokenizers/ggml-vocab-gpt-2.gguf.bz2"))
+	g := openGGUF(t, conform.Shared(t, "conformance/tokenizers/ggml-vocab-gpt-2.gguf.bz2"))
 	for pre := range preTokenizers {
-		path := filepath.Join(shared(t, "conformance/tokenizers/pre"), pre+".json")
+		path := filepath.Join(conform.Shared(t, "conformance/tokenizers/pre"), pre+".json")
 		if _, err := os.Stat(path); err != nil {
 			continue // another name of one that has a file
 		}
@@ -67,7 +69,7 @@ func TestPreTokenizers(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"gpt-2", "mpt"} {
-		path := shared(t, "conformance/tokenizers/ggml-vocab-"+name+".gguf.bz2")
+		path := conform.Shared(t, "conformance/tokenizers/ggml-vocab-"+name+".gguf.bz2")
 		tok := mustNew(t, openGGUF(t, path).Meta)
 		base := strings.TrimSuffix(path, ".bz2")
 		texts := strings.Split(readText(t, base+".inp"), "\n__ggml_vocab_test__\n")
@@ -117,7 +119,7 @@ func parseIDs(t *testing.T, line string) []int32 {
 
 // The tiny models' own vocabularies, with BOS added and special tokens rendered.
 func TestModels(t *testing.T) {
-	paths, err := filepath.Glob(filepath.Join(shared(t, "conformance/models"), "*.gguf"))
+	paths, err := filepath.Glob(filepath.Join(conform.Shared(t, "conformance/models"), "*.gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +153,7 @@ func TestModels(t *testing.T) {
 			}
 		}
 		name := strings.TrimSuffix(filepath.Base(path), ".gguf")
-		readJSON(t, shared(t, "conformance/golden/"+name+".json"), &golden)
+		readJSON(t, conform.Shared(t, "conformance/golden/"+name+".json"), &golden)
 		if len(golden.Tokenize) == 0 {
 			t.Errorf("%s: no cases", name)
 		}
@@ -172,7 +174,7 @@ func TestModels(t *testing.T) {
 
 // The demo model: prompts in ChatML as its template renders them.
 func TestDemoPrompts(t *testing.T) {
-	tok := mustNew(t, openGGUF(t, shared(t, "demo/tiny-stories-moe-q8_0.gguf")).Meta)
+	tok := mustNew(t, openGGUF(t, conform.Shared(t, "demo/tiny-stories-moe-q8_0.gguf")).Meta)
 	var greedy struct {
 		Cases []struct {
 			Prompt    string
@@ -181,7 +183,7 @@ func TestDemoPrompts(t *testing.T) {
 			Text      string
 		}
 	}
-	readJSON(t, shared(t, "demo/greedy.json"), &greedy)
+	readJSON(t, conform.Shared(t, "demo/greedy.json"), &greedy)
 	if len(greedy.Cases) != 6 {
 		t.Errorf("%d cases", len(greedy.Cases))
 	}

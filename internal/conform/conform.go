@@ -18,20 +18,35 @@ func root() string {
 	return filepath.Join(filepath.Dir(file), "..", "..")
 }
 
-// Shared returns the path of a file of the shared data, or skips the test
-// where the shared data is not there: it is large and not part of the module.
+// sharedDir is the folder of the shared data: BMOE_SHARED, relative to the
+// module's folder, or shared beside that.
+func sharedDir() string {
+	dir := os.Getenv("BMOE_SHARED")
+	switch {
+	case dir == "":
+		return filepath.Join(root(), "..", "shared")
+	case filepath.IsAbs(dir):
+		return dir
+	}
+	return filepath.Join(root(), dir)
+}
+
+// HasShared reports whether the shared data is there. It is large and not part
+// of the module.
+func HasShared() bool {
+	_, err := os.Stat(sharedDir())
+	return err == nil
+}
+
+// Shared returns the path of a file or folder of the shared data, or skips the
+// test where the shared data is not there. If the data is there and the file is
+// not, the test fails.
 func Shared(t testing.TB, name string) string {
 	t.Helper()
-	dir := os.Getenv("BMOE_SHARED")
-	if dir == "" {
-		dir = filepath.Join(root(), "..", "shared")
-	} else if !filepath.IsAbs(dir) {
-		dir = filepath.Join(root(), dir)
-	}
-	if _, err := os.Stat(dir); err != nil {
+	if !HasShared() {
 		t.Skip("needs the shared data: set BMOE_SHARED")
 	}
-	path := filepath.Join(dir, filepath.FromSlash(name))
+	path := filepath.Join(sharedDir(), filepath.FromSlash(name))
 	if _, err := os.Stat(path); err != nil {
 		t.Fatal(err)
 	}

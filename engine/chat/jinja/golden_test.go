@@ -6,25 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bmoe/internal/conform"
 )
 
 // goldenNow is the time at which the goldens were rendered.
 var goldenNow = time.Date(2026, 8, 18, 12, 34, 56, 0, time.UTC)
-
-// shared returns a path in the shared folder, and skips the test if it is not
-// there.
-func shared(tb testing.TB, name string) string {
-	tb.Helper()
-	dir := os.Getenv("BMOE_SHARED")
-	if dir == "" {
-		dir = filepath.Join("..", "..", "..", "..", "shared")
-	}
-	path := filepath.Join(dir, name)
-	if _, err := os.Stat(path); err != nil {
-		tb.Skipf("needs the shared folder: %v", err)
-	}
-	return path
-}
 
 // goldens renders every template of a folder and compares with the .json beside
 // it. It returns the number of renderings that are equal.
@@ -76,7 +63,7 @@ func goldens(t *testing.T, dir string) (templates, equal int) {
 }
 
 func TestSharedTemplates(t *testing.T) {
-	templates, equal := goldens(t, shared(t, "conformance/templates"))
+	templates, equal := goldens(t, conform.Shared(t, "conformance/templates"))
 	t.Logf("%d templates, %d renderings equal", templates, equal)
 	if templates != 42 || equal != 207 {
 		t.Errorf("%d templates and %d renderings, want 42 and 207", templates, equal)
