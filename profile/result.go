@@ -9,7 +9,7 @@ type Result struct {
 	NPrompt    int            `json:"n_prompt"`
 	NCached    int            `json:"n_cached"` // of them, reused from the KV of the previous turn
 	NGen       int            `json:"n_gen"`
-	StopReason string         `json:"stop_reason"` // eos, length, context, cancelled
+	StopReason string         `json:"stop_reason"` // eos, length, context, cancelled, error
 	PrefillTPS Maybe[float64] `json:"prefill_tps"`
 	DecodeTPS  Maybe[float64] `json:"decode_tps"`
 	TTFT       Maybe[float64] `json:"ttft_s"`
