@@ -34,6 +34,11 @@ func gemmK16MinAVX2(dst *float32, stride int, tile *byte, blocks int, x *[8]*byt
 //go:noescape
 func gemmK16AVX2(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
 
+// gemmK32SignedAVX2 is for superblocks with scales of groups of 32 and signed codes. It takes 4 vectors.
+//
+//go:noescape
+func gemmK32SignedAVX2(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
+
 // gemmK16WideAVX2 is for superblocks with scales of groups of 16 and codes up to 126. It takes 4 vectors.
 //
 //go:noescape

@@ -68,6 +68,7 @@ var gemmKernels = [...][64]gemmKernel{
 		quant.Q2_K:   {packQ2KAVX2, 0, gemmK16MinAVX2, nil, 8, 4, 90},
 		quant.Q3_K:   {packQ3KAVX2, 4, gemmK16AVX2, nil, 8, 4, 89},
 		quant.Q6_K:   {packQ6KAVX2, 32, gemmK16AVX2, nil, 8, 4, 89},
+		quant.IQ4_XS: {packIQ4XSAVX2, 0, gemmK32SignedAVX2, nil, 8, 4, 77},
 	},
 	isaAVX512: {
 		quant.Q8_0:   {packQ8_0AVX512, 128, gemm32AVX512, gemm32AVX512x4, 16, 8, 9},

@@ -68,3 +68,8 @@ func packQ6KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
 //
 //go:noescape
 func packUnpackedAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
+
+// packIQ4XSAVX2 repacks IQ4_XS.
+//
+//go:noescape
+func packIQ4XSAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)

@@ -134,6 +134,10 @@ func (m *gemm) clear(r reg.VecVirtual) {
 // registers from in(first) on with the vectors' codes from byte code on. limit
 // is the largest weight, which is unsigned.
 func (m *gemm) dots(first, n, code, limit int, fresh bool, finish func(t int, p reg.VecVirtual, fresh bool)) {
+	if limit < 0 { // signed weights
+		m.signedDots(first, n, code, fresh, finish)
+		return
+	}
 	// As many steps as an int16 can hold are added before they are widened.
 	span := n
 	for span*2*127*limit > 32767 {
@@ -161,6 +165,21 @@ func (m *gemm) dots(first, n, code, limit int, fresh bool, finish func(t int, p 
 	}
 }
 
+// signedDots is dots for signed weights; two products are all that fit.
+func (m *gemm) signedDots(first, n, code int, fresh bool, finish func(t int, p reg.VecVirtual, fresh bool)) {
+	for s := range n {
+		w, a := m.vec(), m.vec()
+		m.VMOVDQU(m.in(first+s), w)
+		m.VPABSB(w, a)
+		for t := range m.tokens {
+			x := m.bcast(t, code+4*s)
+			m.VPSIGNB(w, x, x)
+			m.VPMADDUBSW(x, a, x)
+			finish(t, x, fresh && s == 0)
+		}
+	}
+}
+
 // dotsVNNI is dots for AVX-512: it adds to sums.
 func (m *gemm) dotsVNNI(first, n, code int, sums []reg.VecVirtual) {
 	for s := range n {
@@ -181,10 +200,14 @@ func (m *gemm) add32(t int, sum reg.VecVirtual, w operand.Op, acc reg.VecVirtual
 	m.VADDPS(sum, acc, acc)
 }
 
-// gemm32 is for blocks of 32 whose weights have 2^bits added. A tile's block
-// is a register of scales and eight steps.
+// gemm32 is for blocks of 32 whose weights have 2^bits added, or nothing if bits
+// is 0. A tile's block is a register of scales and eight steps.
 func (g *gen) gemm32(name string, bits, limit int) {
-	g.gemm(name, fmt.Sprintf("is for blocks of 32 with %d added to the weights.", 1<<bits), 9, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
+	doc := "is for blocks of 32 with signed weights."
+	if bits > 0 {
+		doc = fmt.Sprintf("is for blocks of 32 with %d added to the weights.", 1<<bits)
+	}
+	g.gemm(name, doc, 9, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
 		sums := m.each()
 		if g.vnni {
 			for t := range sums {
@@ -202,36 +225,12 @@ func (g *gen) gemm32(name string, bits, limit int) {
 				m.VPADDD(p, sums[t], sums[t])
 			})
 			for t := range sums {
+				if bits == 0 {
+					break
+				}
 				n := m.bcast(t, block8NSum)
 				m.VPSLLD(operand.U8(bits), n, n)
 				m.VPADDD(n, sums[t], sums[t])
-			}
-		}
-		for t := range sums {
-			m.add32(t, sums[t], m.in(0), acc[t])
-		}
-	})
-}
-
-// gemmSigned is for blocks of 32 with signed weights.
-func (g *gen) gemmSigned() {
-	g.gemm("Signed", "is for blocks of 32 with signed weights.", 9, block8Bytes, func(m *gemm, acc []reg.VecVirtual) {
-		sums := m.each()
-		ones := m.bytes32(words(1)...)
-		for s := range 8 {
-			w, a := m.vec(), m.vec()
-			m.VMOVDQU(m.in(1+s), w)
-			m.VPABSB(w, a)
-			for t := range m.tokens {
-				x := m.bcast(t, 4*s)
-				m.VPSIGNB(w, x, x)
-				m.VPMADDUBSW(x, a, x)
-				if s == 0 {
-					m.VPMADDWD(ones, x, sums[t])
-					continue
-				}
-				m.VPMADDWD(ones, x, x)
-				m.VPADDD(x, sums[t], sums[t])
 			}
 		}
 		for t := range sums {
@@ -373,11 +372,12 @@ func (g *gen) gemms() {
 	g.tokens = 4
 	if !g.vnni {
 		g.gemm32("32", 4, 31)
-		g.gemmSigned()
+		g.gemm32("Signed", 0, -1)
 		g.gemmMin()
 		g.gemmK("K32Min", "is for superblocks with scales and minima of groups of 32.", superTile{32, true}, 31)
 		g.gemmK("K16Min", "is for superblocks with scales and minima of groups of 16.", superTile{16, true}, 3)
 		g.gemmK("K16", "is for superblocks with scales of groups of 16.", superTile{16, false}, 63)
+		g.gemmK("K32Signed", "is for superblocks with scales of groups of 32 and signed codes.", superTile{32, false}, -1)
 		g.gemmK("K16Wide", "is for superblocks with scales of groups of 16 and codes up to 126.", superTile{16, false}, 126)
 		return
 	}

@@ -197,12 +197,9 @@ func (g *gen) packK() {
 			}
 		}
 	})
-	if !g.vnni {
-		return
-	}
 	k32c := superTile{32, false}
 	g.pack("IQ4XS", "repacks IQ4_XS.", 136, k32c.size(), func(p *pack) func() {
-		table := p.load(p.constant(p.entries(nl4, 128)...))
+		table := p.load(p.constant(p.entries(nl4, 0)...))
 		return func() {
 			p.halves(0, 0)
 			p.scalesIQ4XS(k32c)
@@ -212,6 +209,8 @@ func (g *gen) packK() {
 					lo[i], hi[i] = p.nibbles(p.quarter(i, 8+16*j))
 					p.VPSHUFB(lo[i], table, lo[i])
 					p.VPSHUFB(hi[i], table, hi[i])
+					p.VPADDB(p.add, lo[i], lo[i])
+					p.VPADDB(p.add, hi[i], hi[i])
 				}
 				p.transpose(lo, p.steps(k32c, 32*j))
 				p.transpose(hi, p.steps(k32c, 32*j+16))
