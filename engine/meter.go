@@ -166,7 +166,6 @@ func (m *meter) reconfigured(s *Session) {
 		st := s.streamer.Stats()
 		c.Policy = s.streamer.Directory().Policy().Name()
 		c.Budget, c.Arena, c.Slots = st.Budget, st.ArenaBytes, st.Slots
-		c.SlotRoundingOverhead = max(0, st.ArenaBytes-st.Budget)
 		c.BudgetAuto = s.autoCache
 		c.BelowTokenCycle = st.Budget < l.Model.TokenCycle
 		mode := s.reader.Mode()
@@ -385,7 +384,7 @@ func (m *meter) look() {
 	}
 	c := &l.Cache
 	c.Resident, c.SlotsUsed = cache.Resident, cache.SlotsUsed
-	c.Lookups, c.Hits, c.Evictions, c.Rereads, c.ReadBytes = cache.Lookups, cache.Hits, cache.Evictions, cache.Rereads, cache.ReadBytes
+	c.Lookups = cache.Lookups
 	c.HitRun = percent(m.sum.Hits, m.sum.Lookups)
 	c.HitNow = m.recentHits(l)
 	c.EvictionsPerTok = profile.Ratio(float64(m.sum.Evictions), n)
@@ -401,8 +400,7 @@ func (m *meter) look() {
 	if span := to.at - from.at; l.Phase != profile.Idle && span > 0 {
 		a.Rate = perSecond(int(to.total-from.total), span)
 		for i := range min(a.N, profile.MaxLanes) {
-			lane := &m.stats.Lanes[i]
-			a.Lane[i] = profile.Lane{Rate: perSecond(int(to.bytes[i]-from.bytes[i]), span), Bytes: lane.Bytes, Reads: lane.Reads, Busy: lane.BusyNs}
+			a.Lane[i] = profile.Lane{Rate: perSecond(int(to.bytes[i]-from.bytes[i]), span)}
 		}
 		if to.at-m.lanes[1].at > rateWindow/2 {
 			m.lanes[0], m.lanes[1] = m.lanes[1], *to

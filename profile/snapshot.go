@@ -61,24 +61,21 @@ type Model struct {
 
 // Cache is the state of the expert cache.
 type Cache struct {
-	Streaming            bool // false: experts are computed from the mapping
-	Policy               string
-	Budget, Resident     int64 // logical expert bytes
-	Arena                int64 // bytes committed for slots
-	Slots, SlotsUsed     int
-	HitNow               Maybe[float64] // percent, of the last 16 tokens
-	HitRun               Maybe[float64] // percent, of the run's decoding
-	LayerWorkingSet      int64          // the least budget that works at all
-	Lookups, Hits        int64          // since the cache was last emptied, prefill included
-	Evictions, Rereads   int64
-	ReadBytes            int64
-	BudgetStep           int64 // F5/F6 step: an eighth of all experts
-	EvictionsPerTok      Maybe[float64]
-	RereadsPerTok        Maybe[float64]
-	ReadPerTok           Maybe[float64] // logical bytes a decoded token
-	BelowTokenCycle      bool
-	BudgetAuto           bool
-	SlotRoundingOverhead int64 // arena bytes beyond the budget
+	Streaming        bool // false: experts are computed from the mapping
+	Policy           string
+	Budget, Resident int64 // logical expert bytes
+	Arena            int64 // bytes committed for slots
+	Slots, SlotsUsed int
+	HitNow           Maybe[float64] // percent, of the last 16 tokens
+	HitRun           Maybe[float64] // percent, of the run's decoding
+	LayerWorkingSet  int64          // the least budget that works at all
+	Lookups          int64          // since the cache was last emptied, prefill included
+	BudgetStep       int64          // F5/F6 step: an eighth of all experts
+	EvictionsPerTok  Maybe[float64]
+	RereadsPerTok    Maybe[float64]
+	ReadPerTok       Maybe[float64] // logical bytes a decoded token
+	BelowTokenCycle  bool
+	BudgetAuto       bool
 }
 
 // Lanes is the state of the readers.
@@ -99,12 +96,9 @@ type Lanes struct {
 	BusyNanos int64 // summed over lanes, of the run
 }
 
-// Lane is one reader. Its counts run since it was opened.
+// Lane is one reader.
 type Lane struct {
-	Rate  Maybe[float64] // bytes a second, over the last second of run time
-	Bytes int64
-	Reads int64
-	Busy  int64
+	Rate Maybe[float64] // bytes a second, over the last second of run time
 }
 
 // MappingState is what has become of the model file's mapping.

@@ -53,7 +53,7 @@ func (c *cursor) where() string {
 
 // fault returns an error at the current position.
 func (c *cursor) fault(kind, format string, args ...any) error {
-	return &FormatError{Path: c.path, Offset: c.at(), Msg: fmt.Sprintf("%s in %s at byte %d: %s", kind, c.where(), c.at(), fmt.Sprintf(format, args...))}
+	return &FormatError{Path: c.path, Msg: fmt.Sprintf("%s in %s at byte %d: %s", kind, c.where(), c.at(), fmt.Sprintf(format, args...))}
 }
 
 // bad returns an error about content at the current position.

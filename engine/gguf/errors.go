@@ -8,9 +8,8 @@ import (
 // FormatError says that a file is not a GGUF file that can be used: what is
 // wrong, where, and what to do. errors.As tells it from an I/O error.
 type FormatError struct {
-	Path   string // the file
-	Offset int64  // the byte at which the trouble was found, or -1 if it is with the file as a whole
-	Msg    string // what is wrong, and where
+	Path string // the file
+	Msg  string // what is wrong, and where
 }
 
 // Error returns the message in one line.
@@ -18,7 +17,7 @@ func (e *FormatError) Error() string { return e.Path + ": " + e.Msg }
 
 // fileError returns a FormatError about a file as a whole.
 func fileError(path, format string, args ...any) error {
-	return &FormatError{Path: path, Offset: -1, Msg: fmt.Sprintf(format, args...)}
+	return &FormatError{Path: path, Msg: fmt.Sprintf(format, args...)}
 }
 
 // quote prints a name that came from a file, on one line and not longer than a

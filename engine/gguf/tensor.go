@@ -135,7 +135,7 @@ func placeTensors(h *header, size int64, path string) error {
 	for i := 1; i < len(order); i++ {
 		a, b := order[i-1], order[i]
 		if a.Offset+a.Size > b.Offset {
-			return &FormatError{Path: path, Offset: b.Offset, Msg: fmt.Sprintf("bad data in the tensor table: tensors %s and %s overlap at byte %d", quote(a.Name), quote(b.Name), b.Offset)}
+			return fileError(path, "bad data in the tensor table: tensors %s and %s overlap at byte %d", quote(a.Name), quote(b.Name), b.Offset)
 		}
 	}
 	return nil

@@ -74,15 +74,10 @@ func (r *Registry) Bind(data func(Range) ([]byte, error)) error {
 	return nil
 }
 
-// BindStreamed points the routed experts into mappings of the shards, or to
-// nothing if shards is nil.
+// BindStreamed points the routed experts into mappings of the shards.
 func (r *Registry) BindStreamed(shards [][]byte) {
 	for _, w := range r.Weights {
-		if !w.Streamed {
-			continue
-		}
-		w.Data = nil
-		if shards != nil {
+		if w.Streamed {
 			w.Data = shards[w.Range.Shard][w.Range.Offset:][:w.Range.Size]
 		}
 	}
