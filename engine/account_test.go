@@ -78,7 +78,7 @@ func (c *plainCache) visit(layer int, ids []int32) {
 			from := p.Offset + int64(int(key)%c.layout.Experts)*p.Bytes
 			up := func(n, to int64) int64 { return (n + to - 1) / to * to }
 			to := up(from+p.Bytes, align)
-			if runtime.GOOS == "windows" { // windows are of whole 64 KiB there (FACTS.md E2), but end with the file
+			if runtime.GOOS == "windows" { // windows are of whole 64 KiB there (docs/flash-io.md), but end with the file
 				to = min(from/align*align+up(to-from/align*align, 64<<10), up(c.sizes[p.File], align))
 			}
 			c.WindowBytes += min(to, c.sizes[p.File]) - from/align*align

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -77,20 +76,6 @@ func TestFailedReadsLeaveTheSessionUsable(t *testing.T) {
 			}
 		}
 	}
-}
-
-// copyOf copies a model to where a test may spoil it.
-func copyOf(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	to := filepath.Join(conform.TempDir(t), filepath.Base(path))
-	if err := os.WriteFile(to, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return to
 }
 
 // TestChatThatOutgrowsItsContext: turns are dropped and counted once, repeated

@@ -7,12 +7,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"bmoe/internal/conform"
 	"bmoe/profile"
 )
+
+// copyOf copies a model to where a test may spoil it.
+func copyOf(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(conform.TempDir(t), filepath.Base(path))
+	if err := os.WriteFile(to, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
 
 // TestLanesThatCannotBeOpenedAgain takes the file away under an open session,
 // which Windows does not allow.
