@@ -13,7 +13,10 @@ type Comparison struct {
 	Comparable bool
 	Reason     string   // why not comparable
 	Differs    []string // knobs that differ, as in "release-mmap on"
-	Identical  bool     // the texts are the same bytes
+	// SameStart: both runs continued the same prompt under the same sampling, so
+	// that their texts can be held against each other, whatever the cache held.
+	SameStart bool
+	Identical bool // with SameStart: the texts are the same bytes
 	// SpeedPct is the change of decode speed in percent of the baseline's.
 	SpeedPct profile.Maybe[float64]
 	// StallPct is the change of stall a token in percent of the baseline's.
@@ -37,10 +40,11 @@ func Compare(base, r *Run) Comparison {
 	default:
 		c.Comparable = true
 	}
+	c.SameStart = base.Err == nil && r.Err == nil && base.StartKey == r.StartKey
+	c.Identical = c.SameStart && base.Result.TextSHA256 == r.Result.TextSHA256
 	if !c.Comparable {
 		return c
 	}
-	c.Identical = base.Result.TextSHA256 == r.Result.TextSHA256
 	c.SpeedPct = changePct(base.Result.DecodeTPS, r.Result.DecodeTPS)
 	c.StallPct = changePct(base.Result.PerToken.Stall, r.Result.PerToken.Stall)
 	return c

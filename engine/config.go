@@ -35,7 +35,7 @@ type Config struct {
 	ReleaseMmap bool        `json:"release_mmap"`
 
 	Numerics string `json:"numerics"` // fast or exact
-	KVType   string `json:"kv_type"`  // f32, f16 or q8_0
+	KVType   string `json:"kv_type"`  // f32, f16 or q8_0; "": f32 with exact numerics, else f16
 
 	Sampling sample.Options `json:"sampling"`
 	// SamplingSet names the sampling flags that the user gave; the others come
@@ -53,7 +53,7 @@ type Config struct {
 func DefaultConfig() Config {
 	return Config{
 		UBatch: 256, Stream: true, CachePolicy: "lru", Lanes: 4, IOEngine: "lanes", Overlap: true,
-		Dense: DenseAnon, Numerics: "fast", KVType: "f16", Sampling: sample.Defaults(),
+		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
 }
 

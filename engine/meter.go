@@ -52,7 +52,6 @@ type meter struct {
 	runStart   int64
 	runCache   expert.Stats
 	runDrive   host.DriveSample
-	runGC      float64 // CPU seconds of garbage collection
 	runCPU     host.Sample
 	prefillEnd int64
 	sum        profile.Record
@@ -82,7 +81,7 @@ func (m *meter) open(path string) {
 	if d, err := host.OpenDrive(path); err == nil {
 		m.drive = d // otherwise foreign I/O is n/a
 	}
-	m.gc = []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	m.gc = []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"}}
 	m.walls = make([]int64, 0, profile.RingTokens)
 	m.live.Phase = profile.Loading
 	m.live.Started = m.opening
@@ -190,8 +189,6 @@ func (m *meter) begin(run, base, n, maxTokens int, started int64) {
 		m.drive.Sample(&m.runDrive)
 		m.moved = m.runDrive
 	}
-	metrics.Read(m.gc)
-	m.runGC = m.gc[0].Value.Float64()
 	m.contend = false
 	if st := m.session.streamer; st != nil {
 		st.ResetLatency()
@@ -302,8 +299,7 @@ func (m *meter) token(r *profile.Record) {
 // end closes a run's account.
 func (m *meter) end() {
 	m.look()
-	metrics.Read(m.gc)
-	gc := m.gc[0].Value.Float64() - m.runGC
+	gc := m.gcShare()
 	var u host.Sample
 	m.process.Counters(&u)
 	m.survey()
@@ -312,11 +308,18 @@ func (m *meter) end() {
 		l.Phase = profile.Idle
 		l.Elapsed = now - m.runStart
 		l.CtxUsed = len(m.session.ids)
-		l.Process.GCPercent = profile.Maybe[float64]{}
-		if cpu := (u.CPU - m.runCPU.CPU).Seconds(); u.Has.All(host.HasCPU) && cpu > 0 {
-			l.Process.GCPercent = profile.Some(gc / cpu * 100)
-		}
+		l.Process.GCPercent = gc
 	})
+}
+
+// gcShare returns the collector's share of the CPU time since the process
+// started, by the runtime's own estimates, in percent. The runtime books a
+// collection when it ends, so a share of one run would be what happened to end
+// in it. Before the first collection there is nothing booked: n/a.
+func (m *meter) gcShare() profile.Maybe[float64] {
+	metrics.Read(m.gc)
+	gc, all, idle := m.gc[0].Value.Float64(), m.gc[1].Value.Float64(), m.gc[2].Value.Float64()
+	return profile.Ratio(100*gc, all-idle)
 }
 
 // survey asks the host what is too dear, or allocates too much, to be asked

@@ -38,6 +38,12 @@ func Open(ctx context.Context, cfg Config, progress func(stage string, done floa
 	if progress == nil {
 		progress = func(string, float64) {}
 	}
+	if cfg.KVType == "" {
+		cfg.KVType = "f16"
+		if cfg.Numerics == "exact" {
+			cfg.KVType = "f32"
+		}
+	}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

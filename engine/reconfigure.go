@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"bmoe/flashio"
@@ -138,10 +139,26 @@ func (s *Session) observeMapping() (names []string, err error) {
 		m.WeightsChecked, m.WeightsInside, m.Inside = profile.Maybe[int64]{}, profile.Maybe[int64]{}, ""
 		if err == nil {
 			m.WeightsChecked, m.WeightsInside = profile.Some(int64(len(ptrs))), profile.Some(int64(len(names)))
-			m.Inside = strings.Join(names[:min(len(names), maxNamed)], ", ")
+			m.Inside = someNames(names)
 		}
 	})
 	return names, err
+}
+
+// someNames lists the first few of the names. Weights over one range, as a tied
+// head, share a name.
+func someNames(names []string) string {
+	var distinct []string
+	for _, n := range names {
+		if slices.Contains(distinct, n) {
+			continue
+		}
+		if len(distinct) == maxNamed {
+			return strings.Join(distinct, ", ") + ", ..."
+		}
+		distinct = append(distinct, n)
+	}
+	return strings.Join(distinct, ", ")
 }
 
 // setRelease hands the mapping back, or maps the file again.
@@ -157,11 +174,7 @@ func (s *Session) setRelease(on bool) (Outcome, error) {
 		return s.declineRelease(fmt.Sprintf("the system cannot say which weights lie inside the mapping: %v", err)), nil
 	}
 	if n := len(names); n > 0 {
-		list := strings.Join(names[:min(n, maxNamed)], ", ")
-		if n > maxNamed {
-			list += ", ..."
-		}
-		return s.declineRelease(fmt.Sprintf("%d weights still lie inside the mapping (%s)", n, list)), nil
+		return s.declineRelease(fmt.Sprintf("%d weights still lie inside the mapping (%s)", n, someNames(names))), nil
 	}
 	s.compute.Pool.Park() // no worker runs while the views go
 	// Closing lanes comes first and opening them last: on the host where this

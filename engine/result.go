@@ -71,7 +71,9 @@ func (s *Session) fillResult(r *profile.Result, run *Run) {
 		return profile.Maybe[float64]{Value: float64(v.Value) / 1e6, OK: v.OK}
 	}
 	i.P50, i.P99 = ms(live.Lanes.P50), ms(live.Lanes.P99)
-	i.Direct = profile.Some(s.reader.Mode().Direct)
+	if mode := s.reader.Mode(); !mode.Simulated { // the simulated host reads through the page cache
+		i.Direct = profile.Some(mode.Direct)
+	}
 	i.Reads = profile.Some(live.Lanes.Reads)
 }
 

@@ -91,7 +91,7 @@ func (s *Session) Snapshot(dst *profile.Snapshot) { s.meter.snapshot(dst) }
 func (s *Session) NewChat() {
 	s.conversation, s.dropped = chat.Conversation{}, 0
 	s.last = nil
-	s.meter.update(func(live *profile.Snapshot) { live.DroppedTurns = 0 })
+	s.meter.update(func(live *profile.Snapshot) { live.DroppedTurns, live.CtxUsed = 0, 0 })
 }
 
 // Close stops the workers and hands everything back. A second call does

@@ -119,7 +119,7 @@ func Run(ctx context.Context, o Options) error {
 // own way out on a signal does not wait for the goroutine that reads keys.
 func endOnSignal(ctx context.Context, p *tea.Program, done <-chan struct{}) {
 	sigs := make(chan os.Signal, 1)
-	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer signal.Stop(sigs)
 	select {
 	case <-sigs:

@@ -39,12 +39,8 @@ type options struct {
 	given func(name string) bool // whether a flag is on the command line
 }
 
-// Bounds of what may be asked for; the model and the memory bound it in earnest.
-const (
-	maxTokensAsked = 1 << 30
-	maxCtx         = 1 << 24
-	maxUBatch      = 1 << 16
-)
+// maxTokensAsked bounds what may be asked for; the context bounds it in earnest.
+const maxTokensAsked = 1 << 30
 
 // section is a group of flags under a heading of the help.
 type section struct {
@@ -84,16 +80,16 @@ func (o *options) sections() []section {
 	s.text("prompt", "p", &o.prompt, "TEXT", "answer this and end, without the screen")
 	s.text("file", "f", &o.file, "PATH", "the same with the prompt in a file, or - for standard input; one line end at its end is dropped")
 	s.integer("n-predict", "n", intValue{dst: &o.maxTokens, least: 1, most: maxTokensAsked}, "at most so many tokens in an answer (default: until the model ends or the context is full)")
-	s.integer("ctx-size", "c", intValue{dst: &c.Ctx, least: 1, most: maxCtx}, "context in tokens (default: the model's, at most 4096)")
+	s.integer("ctx-size", "c", intValue{dst: &c.Ctx, least: 1, most: engine.MaxCtx}, "context in tokens (default: the model's, at most 4096)")
 	s.BoolVar(&c.Raw, "raw", false, "give the model the prompt as it is, without its chat template")
 	s.BoolVar(&c.NoThink, "no-think", false, "ask the template for an answer without reasoning")
 	s.text("chat-template-file", "", &o.template, "PATH", "a Jinja template in place of the model's own")
 
 	s = begin("Compute")
 	s.integer("threads", "t", intValue{dst: &c.Threads, least: 1, most: engine.MaxThreads}, "compute workers (default: the physical cores)")
-	s.integer("ubatch", "", intValue{dst: &c.UBatch, least: 1, most: maxUBatch}, "prompt tokens in a batch")
+	s.integer("ubatch", "", intValue{dst: &c.UBatch, least: 1, most: engine.MaxUBatch}, "prompt tokens in a batch")
 	s.word("numerics", &c.Numerics, []string{"fast", "exact"}, "fast: activations in 8 bits, as llama.cpp has them; exact: all in 32-bit floats, to compare with")
-	s.word("kv-type", &c.KVType, []string{"f32", "f16", "q8_0"}, "type of the KV cache")
+	s.word("kv-type", &c.KVType, []string{"f32", "f16", "q8_0"}, "type of the KV cache (default: f16, and f32 with --numerics exact)")
 
 	s = begin("Streaming")
 	s.BoolVar(&c.Stream, "moe-stream", true, "read experts from the drive as they are needed; without it they are computed from the file's mapping")

@@ -236,7 +236,7 @@ func TestScreen(t *testing.T) {
 		if !strings.Contains(line, differs) {
 			t.Errorf("run %d does not say %q: %s", i+1, differs, line)
 		}
-		if i > 0 && (!strings.Contains(line, "identical") || !regexp.MustCompile(`[+-]\d+(\.\d+)? %`).MatchString(line)) {
+		if i > 0 && (!strings.Contains(line, "identical") || !regexp.MustCompile(`[+-]?\d+(\.\d+)? %`).MatchString(line)) {
 			t.Errorf("run %d lacks its delta, or the text differs: %s", i+1, line)
 		}
 	}

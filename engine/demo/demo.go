@@ -150,6 +150,19 @@ func write(ctx context.Context, path string) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
+	// Another process may have put it there meanwhile and have opened it: a file
+	// that takes its place would be another one to it, and its reads would fail.
+	if ok, _ := intact(ctx, path); ok {
+		return os.Remove(f.Name())
+	}
+	// A link does not replace; where there are no links, or a damaged copy is in
+	// the way, a rename does.
+	if os.Link(f.Name(), path) == nil {
+		return os.Remove(f.Name())
+	}
+	if ok, _ := intact(ctx, path); ok {
+		return os.Remove(f.Name())
+	}
 	return os.Rename(f.Name(), path)
 }
 

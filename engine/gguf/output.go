@@ -32,8 +32,13 @@ func (w *Writer) Create(path string, shards int) (*Output, error) {
 	}
 	o := &Output{paths: ShardPaths(path, shards), byName: map[string]int{}}
 	for i, p := range parts {
-		if info, err := os.Stat(o.paths[i]); err == nil && info.IsDir() { // Close could not rename over it
-			return nil, errors.Join(fmt.Errorf("write %s: is a directory", o.paths[i]), o.Abort())
+		if info, err := os.Stat(o.paths[i]); err == nil && !info.Mode().IsRegular() {
+			// Close cannot rename over a directory, and would replace a device by a file.
+			what := "not a regular file"
+			if info.IsDir() {
+				what = "is a directory"
+			}
+			return nil, errors.Join(fmt.Errorf("write %s: %s", o.paths[i], what), o.Abort())
 		}
 		f, err := os.Create(o.paths[i] + partial)
 		if err != nil {

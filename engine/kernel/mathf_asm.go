@@ -9,6 +9,8 @@ import "math"
 const vecStep = 8
 
 // expTable holds the constants of Exp32 for the kernels, each over a whole vector.
+//
+//lint:ignore U1000 the assembly reads it
 var expTable = func() (t [14][8]float32) {
 	for i, c := range [14]float32{expHigh, expLow, log2e, roundMagic, ln2High, ln2Low, expC6, expC5, expC4, expC3, expC2, 1,
 		math.Float32frombits(127), math.Float32frombits(1 << 31)} {

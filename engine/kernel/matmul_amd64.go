@@ -59,7 +59,7 @@ var gemmKernels = [...][64]gemmKernel{
 		quant.Q8_0:   {packQ8_0AVX2, 0, gemmSignedAVX2, nil, 8, 4, 9},
 		quant.IQ4_NL: {packIQ4NLAVX2, 0, gemmSignedAVX2, nil, 8, 4, 9},
 		quant.Q4_0:   {packQ4_0AVX2, 16 - 8, gemm32AVX2, nil, 8, 4, 9},
-		quant.Q5_0:   {packQ5_0AVX2, 16 - 16, gemm32AVX2, nil, 8, 4, 9},
+		quant.Q5_0:   {packQ5_0AVX2, 0, gemm32AVX2, nil, 8, 4, 9},
 		quant.MXFP4:  {packMXFP4AVX2, 16, gemm32AVX2, nil, 8, 4, 9},
 		quant.Q4_1:   {packQ4_1AVX2, 0, gemmMinAVX2, nil, 8, 4, 10},
 		quant.Q5_1:   {packQ5_1AVX2, 0, gemmMinAVX2, nil, 8, 4, 10},

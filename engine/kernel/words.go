@@ -23,13 +23,6 @@ const (
 	packQuads                     // entries k, k+2, k+4, k+6 of every eight: 8 words
 )
 
-func (p packing) words() int {
-	if p == packQuads {
-		return 8
-	}
-	return 16
-}
-
 // pack appends the words of 32 codes to dst.
 func (p packing) pack(dst []int64, q []int8) []int64 {
 	switch p {
