@@ -124,11 +124,11 @@ func sweepCells(o *options) []*cell {
 	return cells
 }
 
-// tableRangeMiB is the size of the region in MISSION.md's table: one layer's
+// tableRangeMiB is the size of the region in the first such table: one layer's
 // experts lie about so close together.
 const tableRangeMiB = 440
 
-// tableCells is MISSION.md's table: each variable alone against the bare drive,
+// tableCells is the whole table (docs/windows.md): each variable alone against the bare drive,
 // at the largest number of lanes, and at the smallest too where that tells
 // something.
 func tableCells(o *options, s *subject) []*cell {

@@ -1,7 +1,7 @@
 // Command bmoe-iobench measures what the drive under a model file gives, one
 // variable a row: lanes, read size, buffered reads, a busy CPU, locality, fresh
 // destination pages, and above all a live mapping of the file, which makes some
-// hosts serve the reads of all lanes one at a time (MISSION.md section 1).
+// hosts serve the reads of all lanes one at a time (docs/windows.md).
 //
 // It drives flashio, the read path of the engine, so that alignment, direct I/O
 // and its fallback are part of what is measured.
@@ -63,7 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr, progress io.Writer)
 	}
 	// A lane that comes back from its system call needs a processor at once,
 	// beside the compute load; waiting for one would look like a slow drive
-	// (FACTS.md F1). Two more are for the timer and the collector.
+	// (docs/architecture.md, "Where time is counted"). Two more are for the timer and the collector.
 	procs := runtime.NumCPU()
 	for _, c := range cells {
 		procs = max(procs, c.lanes+c.load+2)

@@ -137,8 +137,8 @@ func (r result) rate(t *testing.T, cell string, lanes int) float64 {
 	return 0
 }
 
-// TestSimulatedTableHasTheShapeOfTheMission is MISSION.md's first table on the
-// simulated host: a mapping makes four lanes as slow as one, dropping it does not
+// TestSimulatedTableHasTheShapeOfTheMission is the table of docs/windows.md on
+// the simulated host: a mapping makes four lanes as slow as one, dropping it does not
 // help lanes that were opened under it, and reopening them does.
 //
 // Rates on a machine that is busy with something else have no shape at all, so it

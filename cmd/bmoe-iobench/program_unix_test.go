@@ -19,7 +19,12 @@ func TestInterruptReportsWhatThereIs(t *testing.T) {
 	out := filepath.Join(tempDir(t), "out.csv")
 	cmd := program("-m", path, "--lanes", "1,2", "--seconds", "0.2", "--repeats", "1000", "--csv", out, "--mmap", "--via-hardlink")
 	stdout, stderr, code := wait(t, cmd, func() {
-		time.Sleep(1200 * time.Millisecond)
+		// The preamble is five lines; from the sixth on there are rows.
+		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if text, err := os.ReadFile(out); err == nil && strings.Count(string(text), "\n") >= 6 {
+				break
+			}
+		}
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}

@@ -17,8 +17,8 @@ const (
 // judge compares the bare drive with a live mapping, and that with a mapping that
 // was dropped, at the most lanes. It answers yes or nothing: a probe of a few
 // seconds can show that a mapping costs, and not that it does not. (On a host
-// where a release gave 24% the probe of BigMoeOnEdge's planner showed 2%: FACTS.md
-// A2.)
+// where a release gave 24% the probe of BigMoeOnEdge's planner showed
+// 2%.)
 //
 // A yes takes both comparisons. The second one is what --release-mmap does, so
 // without it the advice would be wrong; and it is a control: the bare drive

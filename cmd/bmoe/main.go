@@ -185,7 +185,7 @@ func (o *options) open(ctx context.Context, progress func(stage string, done flo
 	}
 	// A lane that comes back from its system call needs a processor at once,
 	// beside the workers; waiting for one would look like a slow drive
-	// (FACTS.md F1). Keys reach 8 lanes. Two more are for the screen and the
+	// (docs/architecture.md, "Where time is counted"). Keys reach 8 lanes. Two more are for the screen and the
 	// collector.
 	c = s.Config()
 	runtime.GOMAXPROCS(c.Threads + max(8, c.Lanes) + 2)

@@ -28,7 +28,7 @@ const (
 	numStates
 )
 
-// String returns the state's name as it stands in DESIGN.md.
+// String returns the state's name as it stands in docs/architecture.md.
 func (s State) String() string {
 	switch s {
 	case Other:
@@ -173,7 +173,7 @@ type Pool struct {
 
 // NewPool starts a pool of the given number of workers, at least one. It does
 // not touch GOMAXPROCS, which must exceed workers by what the rest of the
-// process needs (FACTS.md F1).
+// process needs (docs/architecture.md, "Where time is counted").
 func NewPool(workers int) *Pool { return newPool(workers, clock.Now) }
 
 func newPool(workers int, now func() int64) *Pool {

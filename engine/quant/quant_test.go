@@ -8,24 +8,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-)
 
-// sharedFile returns a file of the shared conformance set, or "" if the set is
-// not there.
-func sharedFile(name string) string {
-	root := os.Getenv("BMOE_SHARED")
-	if root == "" {
-		root = "../../../shared"
-	}
-	p := filepath.Join(root, name)
-	if _, err := os.Stat(p); err != nil {
-		return ""
-	}
-	return p
-}
+	"bmoe/internal/conform"
+)
 
 type goldenRow struct {
 	QuantizedHex  string `json:"quantized_hex"`
@@ -106,10 +93,7 @@ func TestDequantizeGolden(t *testing.T) {
 }
 
 func TestDequantizeGoldenWhole(t *testing.T) {
-	p := sharedFile("conformance/rows/rows.json")
-	if p == "" {
-		t.Skip("the shared conformance set is not there (BMOE_SHARED)")
-	}
+	p := conform.Shared(t, "conformance/rows/rows.json")
 	if n := testGolden(t, p); n != 101 {
 		t.Errorf("compared %d rows, want 101", n)
 	}
