@@ -24,29 +24,27 @@ group1:
 	VXORPS Y0, Y0, Y0
 
 block2:
-	PREFETCHT1   (R11)
-	PREFETCHT1   64(R11)
-	PREFETCHT1   128(R11)
-	PREFETCHT1   192(R11)
-	PREFETCHT1   256(R11)
-	ADDQ         $+272, R11
 	VMOVDQU      (DI), Y2
+	PREFETCHT1   (R11)
 	VMOVDQU      2(R9), Y3
 	VPSIGNB      Y3, Y2, Y4
 	VPABSB       Y3, Y3
 	VPMADDUBSW   Y4, Y3, Y4
 	VPMADDWD     Y1, Y4, Y4
+	PREFETCHT1   64(R11)
 	VMOVDQU      2(R9)(DX*1), Y3
 	VPSIGNB      Y3, Y2, Y5
 	VPABSB       Y3, Y3
 	VPMADDUBSW   Y5, Y3, Y5
 	VPMADDWD     Y1, Y5, Y5
 	VPHADDD      Y5, Y4, Y3
+	PREFETCHT1   128(R11)
 	VMOVDQU      2(R9)(DX*2), Y4
 	VPSIGNB      Y4, Y2, Y5
 	VPABSB       Y4, Y4
 	VPMADDUBSW   Y5, Y4, Y5
 	VPMADDWD     Y1, Y5, Y5
+	PREFETCHT1   192(R11)
 	VMOVDQU      2(R9)(SI*1), Y4
 	VPSIGNB      Y4, Y2, Y6
 	VPABSB       Y4, Y4
@@ -54,6 +52,7 @@ block2:
 	VPMADDWD     Y1, Y6, Y6
 	VPHADDD      Y6, Y5, Y4
 	VPHADDD      Y4, Y3, Y3
+	PREFETCHT1   256(R11)
 	VMOVDQU      2(R10), Y4
 	VPSIGNB      Y4, Y2, Y5
 	VPABSB       Y4, Y4
@@ -102,6 +101,7 @@ block2:
 	VMULPS       Y3, Y2, Y2
 	VMULPS       Y2, Y4, Y4
 	VADDPS       Y4, Y0, Y0
+	ADDQ         $+272, R11
 	ADDQ         $+34, R9
 	ADDQ         $+34, R10
 	ADDQ         $+48, DI
@@ -147,12 +147,10 @@ group3:
 	VXORPS Y0, Y0, Y0
 
 block4:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 2(R9), Y5
 	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -162,6 +160,7 @@ block4:
 	VPMADDUBSW     Y4, Y6, Y6
 	VPADDW         Y6, Y5, Y5
 	VPMADDWD       Y2, Y5, Y5
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 2(R9)(DX*1), Y6
 	VINSERTI128    $0x01, 2(R10)(DX*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
@@ -220,6 +219,7 @@ block4:
 	VMULPS         Y5, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
+	ADDQ           $+144, R11
 	ADDQ           $+18, R9
 	ADDQ           $+18, R10
 	ADDQ           $+48, DI
@@ -259,12 +259,10 @@ group5:
 	VXORPS Y0, Y0, Y0
 
 block6:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+160, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 4(R9), Y5
 	VINSERTI128    $0x01, 4(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -274,6 +272,7 @@ block6:
 	VPMADDUBSW     Y4, Y6, Y6
 	VPADDW         Y6, Y5, Y5
 	VPMADDWD       Y2, Y5, Y5
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 4(R9)(DX*1), Y6
 	VINSERTI128    $0x01, 4(R10)(DX*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
@@ -329,6 +328,7 @@ block6:
 	VMULPS         Y7, Y4, Y4
 	VADDPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
+	ADDQ           $+160, R11
 	ADDQ           $+20, R9
 	ADDQ           $+20, R10
 	ADDQ           $+48, DI
@@ -370,12 +370,10 @@ group7:
 	VXORPS Y0, Y0, Y0
 
 block8:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+176, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 6(R9), Y7
 	VINSERTI128    $0x01, 6(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -398,6 +396,7 @@ block8:
 	VPMADDUBSW     Y6, Y8, Y8
 	VPADDW         Y8, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 6(R9)(DX*1), Y8
 	VINSERTI128    $0x01, 6(R10)(DX*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
@@ -494,6 +493,7 @@ block8:
 	VMULPS         Y7, Y6, Y6
 	VMULPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
+	ADDQ           $+176, R11
 	ADDQ           $+22, R9
 	ADDQ           $+22, R10
 	ADDQ           $+48, DI
@@ -553,12 +553,10 @@ group9:
 	VXORPS Y0, Y0, Y0
 
 block10:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+192, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 8(R9), Y7
 	VINSERTI128    $0x01, 8(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -581,6 +579,7 @@ block10:
 	VPMADDUBSW     Y6, Y8, Y8
 	VPADDW         Y8, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 8(R9)(DX*1), Y8
 	VINSERTI128    $0x01, 8(R10)(DX*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
@@ -674,6 +673,7 @@ block10:
 	VMULPS         Y9, Y6, Y6
 	VADDPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
+	ADDQ           $+192, R11
 	ADDQ           $+24, R9
 	ADDQ           $+24, R10
 	ADDQ           $+48, DI
@@ -708,12 +708,10 @@ group11:
 	VXORPS Y0, Y0, Y0
 
 block12:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y4
 	VBROADCASTI128 16(DI), Y5
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 2(R9), Y6
 	VINSERTI128    $0x01, 2(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
@@ -730,6 +728,7 @@ block12:
 	VPMADDUBSW     Y8, Y7, Y7
 	VPMADDWD       Y2, Y7, Y7
 	VPADDD         Y7, Y6, Y6
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 2(R9)(DX*1), Y7
 	VINSERTI128    $0x01, 2(R10)(DX*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -803,6 +802,7 @@ block12:
 	VMULPS         Y6, Y5, Y5
 	VMULPS         Y5, Y4, Y4
 	VADDPS         Y4, Y0, Y0
+	ADDQ           $+144, R11
 	ADDQ           $+18, R9
 	ADDQ           $+18, R10
 	ADDQ           $+48, DI
@@ -843,12 +843,10 @@ group13:
 	VXORPS Y0, Y0, Y0
 
 block14:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+136, R11
 	VBROADCASTI128 (DI), Y4
 	VBROADCASTI128 16(DI), Y5
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 1(R9), Y6
 	VINSERTI128    $0x01, 1(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
@@ -860,6 +858,7 @@ block14:
 	VPMADDUBSW     Y5, Y7, Y7
 	VPADDW         Y7, Y6, Y6
 	VPMADDWD       Y2, Y6, Y6
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 1(R9)(DX*1), Y7
 	VINSERTI128    $0x01, 1(R10)(DX*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -930,6 +929,7 @@ block14:
 	VMULPS         Y5, Y6, Y6
 	VMULPS         Y6, Y4, Y4
 	VADDPS         Y4, Y0, Y0
+	ADDQ           $+136, R11
 	ADDQ           $+17, R9
 	ADDQ           $+17, R10
 	ADDQ           $+48, DI

@@ -24,28 +24,27 @@ group1:
 	VXORPS Y0, Y0, Y0
 
 block2:
-	PREFETCHT1   (R11)
-	PREFETCHT1   64(R11)
-	PREFETCHT1   128(R11)
-	PREFETCHT1   192(R11)
-	PREFETCHT1   256(R11)
-	ADDQ         $+272, R11
 	VMOVDQU      (DI), Y2
+	PREFETCHT1   (R11)
 	VPXOR        2(R9), Y1, Y3
 	VPXOR        Y4, Y4, Y4
 	VPDPBUSD     Y2, Y3, Y4
+	PREFETCHT1   64(R11)
 	VPXOR        2(R9)(DX*1), Y1, Y3
 	VPXOR        Y5, Y5, Y5
 	VPDPBUSD     Y2, Y3, Y5
 	VPHADDD      Y5, Y4, Y3
+	PREFETCHT1   128(R11)
 	VPXOR        2(R9)(DX*2), Y1, Y4
 	VPXOR        Y5, Y5, Y5
 	VPDPBUSD     Y2, Y4, Y5
+	PREFETCHT1   192(R11)
 	VPXOR        2(R9)(SI*1), Y1, Y4
 	VPXOR        Y6, Y6, Y6
 	VPDPBUSD     Y2, Y4, Y6
 	VPHADDD      Y6, Y5, Y4
 	VPHADDD      Y4, Y3, Y3
+	PREFETCHT1   256(R11)
 	VPXOR        2(R10), Y1, Y4
 	VPXOR        Y5, Y5, Y5
 	VPDPBUSD     Y2, Y4, Y5
@@ -89,6 +88,7 @@ block2:
 	VMULPS       Y3, Y2, Y2
 	VMULPS       Y2, Y4, Y4
 	VADDPS       Y4, Y0, Y0
+	ADDQ         $+272, R11
 	ADDQ         $+34, R9
 	ADDQ         $+34, R10
 	ADDQ         $+48, DI
@@ -134,12 +134,10 @@ group3:
 	VXORPS Y0, Y0, Y0
 
 block4:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 2(R9), Y5
 	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -148,6 +146,7 @@ block4:
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 2(R9)(DX*1), Y5
 	VINSERTI128    $0x01, 2(R10)(DX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -203,6 +202,7 @@ block4:
 	VMULPS         Y5, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
+	ADDQ           $+144, R11
 	ADDQ           $+18, R9
 	ADDQ           $+18, R10
 	ADDQ           $+48, DI
@@ -242,12 +242,10 @@ group5:
 	VXORPS Y0, Y0, Y0
 
 block6:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+160, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 4(R9), Y5
 	VINSERTI128    $0x01, 4(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -256,6 +254,7 @@ block6:
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 4(R9)(DX*1), Y5
 	VINSERTI128    $0x01, 4(R10)(DX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -308,6 +307,7 @@ block6:
 	VMULPS         Y7, Y4, Y4
 	VADDPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
+	ADDQ           $+160, R11
 	ADDQ           $+20, R9
 	ADDQ           $+20, R10
 	ADDQ           $+48, DI
@@ -349,12 +349,10 @@ group7:
 	VXORPS Y0, Y0, Y0
 
 block8:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+176, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 6(R9), Y7
 	VINSERTI128    $0x01, 6(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -376,6 +374,7 @@ block8:
 	VPXOR          Y9, Y9, Y9
 	VPDPBUSD       Y5, Y7, Y9
 	VPDPBUSD       Y6, Y8, Y9
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 6(R9)(DX*1), Y7
 	VINSERTI128    $0x01, 6(R10)(DX*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -469,6 +468,7 @@ block8:
 	VMULPS         Y7, Y6, Y6
 	VMULPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
+	ADDQ           $+176, R11
 	ADDQ           $+22, R9
 	ADDQ           $+22, R10
 	ADDQ           $+48, DI
@@ -528,12 +528,10 @@ group9:
 	VXORPS Y0, Y0, Y0
 
 block10:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+192, R11
 	VBROADCASTI128 (DI), Y5
 	VBROADCASTI128 16(DI), Y6
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 8(R9), Y7
 	VINSERTI128    $0x01, 8(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -555,6 +553,7 @@ block10:
 	VPXOR          Y9, Y9, Y9
 	VPDPBUSD       Y5, Y7, Y9
 	VPDPBUSD       Y6, Y8, Y9
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 8(R9)(DX*1), Y7
 	VINSERTI128    $0x01, 8(R10)(DX*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
@@ -645,6 +644,7 @@ block10:
 	VMULPS         Y9, Y6, Y6
 	VADDPS         Y6, Y5, Y5
 	VADDPS         Y5, Y0, Y0
+	ADDQ           $+192, R11
 	ADDQ           $+24, R9
 	ADDQ           $+24, R10
 	ADDQ           $+48, DI
@@ -679,12 +679,10 @@ group11:
 	VXORPS Y0, Y0, Y0
 
 block12:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+144, R11
 	VBROADCASTI128 (DI), Y3
 	VBROADCASTI128 16(DI), Y4
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 2(R9), Y5
 	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -695,6 +693,7 @@ block12:
 	VPXOR          Y7, Y7, Y7
 	VPDPBUSD       Y3, Y5, Y7
 	VPDPBUSD       Y4, Y6, Y7
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 2(R9)(DX*1), Y5
 	VINSERTI128    $0x01, 2(R10)(DX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
@@ -753,6 +752,7 @@ block12:
 	VMULPS         Y5, Y4, Y4
 	VMULPS         Y4, Y3, Y3
 	VADDPS         Y3, Y0, Y0
+	ADDQ           $+144, R11
 	ADDQ           $+18, R9
 	ADDQ           $+18, R10
 	ADDQ           $+48, DI
@@ -793,12 +793,10 @@ group13:
 	VXORPS Y0, Y0, Y0
 
 block14:
-	PREFETCHT1     (R11)
-	PREFETCHT1     64(R11)
-	PREFETCHT1     128(R11)
-	ADDQ           $+136, R11
 	VBROADCASTI128 (DI), Y4
 	VBROADCASTI128 16(DI), Y5
+	PREFETCHT1     (R11)
+	PREFETCHT1     64(R11)
 	VBROADCASTI128 1(R9), Y6
 	VINSERTI128    $0x01, 1(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
@@ -809,6 +807,7 @@ block14:
 	VPXOR          Y8, Y8, Y8
 	VPDPBUSD       Y4, Y6, Y8
 	VPDPBUSD       Y5, Y7, Y8
+	PREFETCHT1     128(R11)
 	VBROADCASTI128 1(R9)(DX*1), Y6
 	VINSERTI128    $0x01, 1(R10)(DX*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
@@ -876,6 +875,7 @@ block14:
 	VMULPS         Y5, Y6, Y6
 	VMULPS         Y6, Y4, Y4
 	VADDPS         Y4, Y0, Y0
+	ADDQ           $+136, R11
 	ADDQ           $+17, R9
 	ADDQ           $+17, R10
 	ADDQ           $+48, DI

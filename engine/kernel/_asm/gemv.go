@@ -69,11 +69,14 @@ func (g *gen) gemv(name, doc string, wBytes, xBytes int, setup func(*gemv) func(
 	g.LEAQ(operand.Mem{Base: w, Index: rb, Scale: 8, Disp: prefetchAhead}, ahead)
 	g.VXORPS(v.acc, v.acc, v.acc)
 	g.Label(step)
+	g.pending = nil
 	for o := 0; o < 8*wBytes; o += 64 {
-		g.PREFETCHT1(at(ahead, o))
+		g.pending = append(g.pending, at(ahead, o))
 	}
-	g.ADDQ(operand.I32(8*wBytes), ahead)
+	g.perRow = (len(g.pending) + 7) / 8
 	body()
+	g.prefetch(len(g.pending))
+	g.ADDQ(operand.I32(8*wBytes), ahead)
 	g.ADDQ(operand.I32(wBytes), base)
 	g.ADDQ(operand.I32(wBytes), base4)
 	g.ADDQ(operand.I32(xBytes), v.x)
@@ -102,12 +105,24 @@ func (g *gen) hadd(a, b reg.VecVirtual) reg.VecVirtual {
 	return d
 }
 
+// prefetch emits up to n of the block's prefetches.
+func (g *gen) prefetch(n int) {
+	for ; n > 0 && len(g.pending) > 0; n-- {
+		g.PREFETCHT1(g.pending[0])
+		g.pending = g.pending[1:]
+	}
+}
+
 // sum8 adds up each of eight vectors of int32, given one after the other by
 // next, into the lanes of one.
 func (g *gen) sum8(next func(i int) reg.VecVirtual) reg.VecVirtual {
+	row := func(i int) reg.VecVirtual {
+		g.prefetch(g.perRow)
+		return next(i)
+	}
 	four := func(i int) reg.VecVirtual {
-		a := g.hadd(next(i), next(i+1))
-		b := g.hadd(next(i+2), next(i+3))
+		a := g.hadd(row(i), row(i+1))
+		b := g.hadd(row(i+2), row(i+3))
 		return g.hadd(a, b)
 	}
 	a := four(0)
@@ -137,8 +152,12 @@ func (g *gen) sum4x2(largest int, ones reg.VecVirtual, next func(i int) reg.VecV
 		}
 		return g.hadd(a, b)
 	}
-	a := add(8, next(0), next(1))
-	b := add(8, next(2), next(3))
+	two := func(i int) reg.VecVirtual {
+		g.prefetch(2 * g.perRow)
+		return next(i)
+	}
+	a := add(8, two(0), two(1))
+	b := add(8, two(2), two(3))
 	return add(16, a, b)
 }
 

@@ -27,7 +27,11 @@ type gen struct {
 	vnni   bool // AVX-512 with VPDPBUSD and VPDPWSSD
 	tokens int  // vectors that a gemm kernel takes
 	labels int
-	consts map[string]operand.Mem
+	// The prefetches of a gemv kernel's block that have not been written yet, and
+	// how many go with each row.
+	pending []operand.Mem
+	perRow  int
+	consts  map[string]operand.Mem
 }
 
 func (g *gen) suffix() string {
