@@ -11,6 +11,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/internal/clock"
+	"bmoe/profile"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -134,7 +135,7 @@ func (m *Model) busyWith() string {
 // run starts the engine on an answer.
 func (m *Model) run(text string, again bool, f func(context.Context, func(engine.Delta)) (*engine.Run, error)) tea.Cmd {
 	ctx, cancel := context.WithCancel(context.Background())
-	m.stop, m.stopping, m.state = cancel, false, generating
+	m.stop, m.stopping, m.state, m.status = cancel, false, generating, ""
 	m.deltas = &deltaBuffer{}
 	m.answer = m.chat.add(&block{kind: fromModel, when: m.now(), live: true})
 	if again {
@@ -144,7 +145,9 @@ func (m *Model) run(text string, again bool, f func(context.Context, func(engine
 	return tea.Batch(m.wake(), m.job(func() tea.Msg {
 		defer cancel()
 		r, err := f(ctx, buf.add)
-		return doneMsg{run: r, cfg: eng.Config(), err: err, again: again, text: text}
+		var s profile.Snapshot
+		eng.Snapshot(&s)
+		return doneMsg{run: r, cfg: eng.Config(), err: err, again: again, text: text, done: s.PromptDone}
 	}))
 }
 
@@ -153,7 +156,6 @@ func (m *Model) halt() {
 	if m.state == generating && !m.stopping {
 		m.stopping = true
 		m.stop()
-		m.say(m.th.read, "stopping after this token")
 	}
 }
 
@@ -164,12 +166,10 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	err := failure(msg.run, msg.err)
 	stopped := m.stopping || errors.Is(err, context.Canceled)
 	m.stop, m.deltas, m.cfg = nil, nil, msg.cfg
-	if m.statusUntil.After(m.now()) && m.stopping {
-		m.status = ""
-	}
+	m.status = "" // what it said was of the run
 	if msg.run != nil {
 		m.repeatable = true
-		m.runs.add(msg.run)
+		m.runs.add(msg.run, msg.done)
 		m.answer.tag = strings.TrimSpace(fmt.Sprintf("run %d %s", msg.run.N, m.answer.tag))
 		m.chat.addNote(m.now(), false, m.runs.summary(msg.run))
 		if line := m.runs.verdict(len(m.runs.runs) - 1); line != "" && msg.again {
@@ -177,6 +177,7 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 		}
 	}
 	switch {
+	case stopped && msg.run != nil && stoppedEarly(msg.run): // its summary said so
 	case stopped:
 		m.chat.addNote(m.now(), false, "stopped")
 	case err != nil:
@@ -210,7 +211,7 @@ func (m *Model) apply() tea.Cmd {
 }
 
 func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
-	m.cfg, m.inHand = msg.cfg, engine.Change{}
+	m.cfg, m.inHand, m.status = msg.cfg, engine.Change{}, ""
 	for _, o := range msg.outcomes {
 		m.noteOutcome(o)
 	}

@@ -13,6 +13,10 @@ const armedFor = 3 * time.Second
 // anywhere, then what has the focus.
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
+	m.status = "" // it was about the key or the command before
+	if name != "ctrl+c" {
+		m.armed = time.Time{}
+	}
 	if m.screen == runsScreen {
 		if a := lookup(name, runsKeys); a != actNone {
 			return m.act(a)
@@ -41,9 +45,6 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 
 // act does what a key or a command asks for.
 func (m *Model) act(a action) tea.Cmd {
-	if a != actCtrlC && a != actNone {
-		m.armed = time.Time{}
-	}
 	switch a {
 	case actHelp:
 		m.toggleScreen(helpScreen)

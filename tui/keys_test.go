@@ -106,8 +106,8 @@ func TestAToggleWhileIdleIsAppliedAtOnce(t *testing.T) {
 	h := start(t, 120, 40, Options{}, f)
 	h.keys("f2")
 	h.wait("the answer", func() bool { return h.m.state == idle })
-	h.wants("F2 release-mmap off declined", "! release-mmap off: declined, 2")
-	h.said("release-mmap off: declined, 2 weights still point into the mapping")
+	h.wants("F2 release-mmap off declined", "! release-mmap stays off: declined")
+	h.said("release-mmap stays off: declined, 2 weights still point into the mapping")
 }
 
 func TestLanesAndBudgetSteps(t *testing.T) {
@@ -164,14 +164,19 @@ func TestRunsThatCannotBeComparedSayWhy(t *testing.T) {
 	h.ask("And on Linux?")
 	h.keys("ctrl+g")
 	h.wait("the fourth run", func() bool { return len(h.m.runs.runs) == 4 && h.m.state == idle })
-	h.said("run 4 is not compared with run 3: one run started with a warm cache")
+	h.said("run 4 is not compared with run 3: one run started with a warm cache; text identical; ^G once more: the next pair starts alike")
 	h.keys("f10", "up", "enter") // run 3 becomes the baseline
-	h.wants("3 baseline (chosen)", "the runs did not start fr")
+	h.wants("3 baseline (chosen)", "another start")
 	h.keys("up")
 	h.wants("not compared with run 3: the runs did not start from the same state")
 	h.keys("down")
 	h.keys("enter") // and is let go
 	h.lacks("(chosen)")
+	h.wants("Why is thi", "And on Linux?", "Esc close", "no pair with 3", "lanes 4, cache 3000 MiB, release-mmap on, overlap on")
+	h.lacks("q quit")
+	h.keys("esc", "ctrl+g") // as advised
+	h.wait("the fifth run", func() bool { return len(h.m.runs.runs) == 5 && h.m.state == idle })
+	h.said("run 5 against run 4 (same settings)")
 }
 
 func TestNothingToRepeat(t *testing.T) {
@@ -541,12 +546,74 @@ func TestPressesDuringAChangeAddUp(t *testing.T) {
 	}
 }
 
-func TestQuickModelsAreListedInMilliseconds(t *testing.T) {
+// A run of seconds a token must not make those of milliseconds unreadable.
+func TestTimesATokenAreListedInMilliseconds(t *testing.T) {
 	h := afterPair(t, 120, 40, Options{})
 	h.keys("f10")
-	h.wants("other in s/token", "0.187")
-	for _, r := range h.m.runs.runs {
-		r.Result.PerToken.Wall, r.Result.PerToken.Stall, r.Result.PerToken.Mgmt = profile.Some(0.0081), profile.Some(0.0068), profile.Some(0.00002)
+	h.wants("other in ms/token", "78.8")
+	r := h.m.runs.runs[0]
+	r.Result.PerToken.Wall, r.Result.PerToken.Stall, r.Result.PerToken.Mgmt = profile.Some(3.2), profile.Some(2.5), profile.Some(0.00002)
+	h.wants("2500", "0.02", "78.8")
+}
+
+func TestARunsFlagsAreInTheList(t *testing.T) {
+	h := afterPair(t, 80, 24, Options{})
+	h.m.runs.runs[0].Result.Flags = []string{"simulated", "contended"}
+	h.keys("f10")
+	h.wants("SIM CONTENDED")
+	for _, w := range []int{60, 70, 110, 200} {
+		h.send(tea.WindowSizeMsg{Width: w, Height: 24})
+		h.wants("SIM CONTENDED")
 	}
-	h.wants("other in ms/token", "6.80", "0.02")
+}
+
+func TestARunStoppedInPrefillSaysSo(t *testing.T) {
+	f := newFake()
+	f.step = make(chan struct{})
+	h := start(t, 120, 40, Options{}, f)
+	h.typed("Why?")
+	h.keys("enter")
+	for h.m.live.Prompt != 24 {
+		time.Sleep(time.Millisecond)
+		h.tick()
+	}
+	f.mu.Lock()
+	f.s.PromptDone = 16
+	f.mu.Unlock()
+	h.keys("esc")
+	h.wants("stopping after this token")
+	h.wait("the end", func() bool { return h.m.state == idle })
+	h.said("stopped in prefill after 16 of 24 prompt tokens")
+	h.lacks("stopping", "0 tokens")
+	h.keys("f10")
+	h.wants("1 stopped in prefill")
+	h.lacks("n/a tok/s", "n/a ms/token")
+}
+
+// A line above the footer is of the last key or command, and of a moment.
+func TestTheStatusLineIsOfTheMoment(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	bad := func() {
+		h.typed("/cache x")
+		h.keys("enter")
+		h.wants("usage: /cache MIB")
+	}
+	bad()
+	h.typed("a")
+	h.lacks("usage:")
+	h.keys("ctrl+c")
+	h.typed("b") // not a second Ctrl+C
+	h.keys("ctrl+c")
+	if h.lacks("again quits; "); h.quit {
+		t.Error("a key between two Ctrl+C did not disarm the first")
+	}
+	h.m.prompt.Reset()
+	bad()
+	h.time = h.time.Add(7 * time.Second)
+	h.tick()
+	h.lacks("usage:")
+	h.keys("ctrl+g")
+	h.wants("nothing to repeat yet")
+	h.ask("Why?")
+	h.lacks("nothing to repeat yet")
 }

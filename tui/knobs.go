@@ -205,9 +205,19 @@ func (m *Model) noteOutcome(o engine.Outcome) {
 			m.knobs[k] = knobState{o.Verdict, m.now()}
 		}
 	}
-	text := fmt.Sprintf("%s %s: %s", o.Knob, cleanLine(o.Value), o.Verdict)
+	m.chat.addNote(m.now(), o.Verdict != engine.Applied, outcomeText(o))
+}
+
+// outcomeText says what became of a wish. The value is the one in force, which
+// is not the one wished for unless the wish was applied.
+func outcomeText(o engine.Outcome) string {
+	verb := ""
+	if o.Verdict != engine.Applied {
+		verb = "stays "
+	}
+	text := fmt.Sprintf("%s %s%s: %s", o.Knob, verb, cleanLine(o.Value), o.Verdict)
 	if o.Reason != "" {
 		text += ", " + cleanLine(o.Reason)
 	}
-	m.chat.addNote(m.now(), o.Verdict != engine.Applied, text)
+	return text
 }

@@ -114,7 +114,7 @@ func newModel(o Options, term terminal) *Model {
 	m.prompt = newPrompt()
 	base := paneBase{th: m.th, s: m.live}
 	m.panes = []pane{&timelinePane{paneBase: base}, &cachePane{base}, &lanesPane{base}, &mappingPane{base}, &processPane{base}}
-	m.runs = runList{th: m.th, baseline: -1}
+	m.runs = runList{th: m.th, baseline: -1, again: "^G"}
 	m.help.th = m.th
 	return m
 }
@@ -146,6 +146,7 @@ type (
 		err   error
 		again bool
 		text  string // the prompt
+		done  int    // prompt tokens prefilled
 	}
 	appliedMsg struct {
 		outcomes []engine.Outcome
@@ -201,8 +202,9 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.panicked = &msg
 		return m, tea.Quit
 	case newChatMsg:
+		cmd := m.settle()
 		m.say(m.th.accent, "new chat")
-		return m, m.settle()
+		return m, cmd
 	default:
 		if m.focus == onPrompt { // what the prompt asked for itself, such as the clipboard
 			return m, m.updatePrompt(msg)
@@ -244,7 +246,7 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 		m.loadErr = msg.err
 		return tea.Quit
 	}
-	m.eng, m.cfg = msg.eng, msg.cfg
+	m.eng, m.cfg, m.status = msg.eng, msg.cfg, ""
 	m.take(msg.s)
 	for _, w := range m.eng.Warnings() {
 		m.chat.addNote(m.now(), true, w)

@@ -30,7 +30,7 @@ type plainChat struct {
 func runPlain(ctx context.Context, o Options) error {
 	term := detect(o.Environ)
 	th := &theme{g: asciiGlyphs, asciiText: term.notUTF8}
-	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, baseline: -1}}
+	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, baseline: -1, again: "/again"}}
 	p.say("loading " + cleanLine(o.Name))
 	if err := p.out.Flush(); err != nil {
 		return fmt.Errorf("writing: %w", err)
@@ -191,7 +191,9 @@ func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Conte
 	})
 	p.say("")
 	if run != nil {
-		p.runs.add(run)
+		var s profile.Snapshot
+		p.eng.Snapshot(&s)
+		p.runs.add(run, s.PromptDone)
 		p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.summary(run)))
 		if again {
 			if v := p.runs.verdict(len(p.runs.runs) - 1); v != "" {
@@ -256,11 +258,7 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		return
 	}
 	for _, o := range p.eng.Reconfigure(c) {
-		text := o.Knob + " " + cleanLine(o.Value) + ": " + string(o.Verdict)
-		if o.Reason != "" {
-			text += ", " + cleanLine(o.Reason)
-		}
-		p.say(text)
+		p.say(outcomeText(o))
 	}
 }
 

@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,9 +19,19 @@ type runList struct {
 	at       int // picked
 	top      int // first shown
 	baseline int // chosen; -1: each run's is the first it can be compared with
+
+	again string      // how to ask for a run again: a key or a command
+	early map[int]int // prompt tokens done, by the number of a run that ended before its first token
 }
 
-func (l *runList) add(r *engine.Run) {
+// add takes a run, and how far its prefill had got.
+func (l *runList) add(r *engine.Run, prefilled int) {
+	if stoppedEarly(r) {
+		if l.early == nil {
+			l.early = map[int]int{}
+		}
+		l.early[r.N] = prefilled
+	}
 	if l.at == len(l.runs)-1 {
 		l.at++ // the newest stays picked
 	}
@@ -69,8 +81,10 @@ func (l *runList) related(i int) (int, string) {
 
 // summary is the line under an answer.
 func (l *runList) summary(r *engine.Run) string {
+	if stoppedEarly(r) {
+		return l.endOfPrefill(r)
+	}
 	t := &r.Result.PerToken
-	toMs := func(v float64) string { return sig(v * 1e3) }
 	s := fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
 		plural(int64(r.Result.NGen), "token"), maybe(r.Result.DecodeTPS, sig, ""), maybe(t.Wall, toMs, ""), maybe(t.Stall, toMs, ""), maybe(r.Result.Cache.HitPct, percent, ""))
 	switch r.Result.StopReason {
@@ -85,6 +99,19 @@ func (l *runList) summary(r *engine.Run) string {
 	return s
 }
 
+// stoppedEarly reports that a run ended before its first token, so that it has
+// no figures of decoding.
+func stoppedEarly(r *engine.Run) bool { return r.Err != nil && r.Result.NGen == 0 }
+
+// endOfPrefill says how far a run got that has no token.
+func (l *runList) endOfPrefill(r *engine.Run) string {
+	verb := "failed"
+	if errors.Is(r.Err, context.Canceled) {
+		verb = "stopped"
+	}
+	return fmt.Sprintf("%s in prefill after %d of %s", verb, l.early[r.N], plural(int64(r.Result.NPrompt-r.Result.NCached), "prompt token"))
+}
+
 // flags are the words that qualify a run's figures.
 func flags(r *engine.Run) string {
 	out := make([]string, 0, len(r.Result.Flags))
@@ -94,25 +121,41 @@ func flags(r *engine.Run) string {
 	return strings.Join(out, " ")
 }
 
+// shortFlags are flags for the table, where there is little room.
+func shortFlags(r *engine.Run) string { return strings.Replace(flags(r), "SIMULATED", "SIM", 1) }
+
 // verdict says in one line how run i compares; empty if there is nothing to
 // compare it with.
 func (l *runList) verdict(i int) string {
 	j := l.against(i)
 	if j < 0 {
 		if k, why := l.related(i); k >= 0 {
-			return fmt.Sprintf("run %d is not compared with run %d: %s", l.runs[i].N, l.runs[k].N, why)
+			return l.notCompared(k, i, why)
 		}
 		return ""
 	}
 	a, b := l.runs[j], l.runs[i]
 	c := engine.Compare(a, b)
 	if !c.Comparable {
-		return fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, c.Reason)
+		return l.notCompared(j, i, c.Reason)
 	}
-	unit, perToken := l.perTokenUnit()
-	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s %s from %s, %s; text %s",
+	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s ms/token from %s, %s; text %s",
 		b.N, a.N, differs(c), maybe(b.Result.DecodeTPS, sig, ""), maybe(a.Result.DecodeTPS, sig, ""), maybe(c.SpeedPct, signed, ""),
-		maybe(b.Result.PerToken.Stall, perToken, ""), unit, maybe(a.Result.PerToken.Stall, perToken, ""), maybe(c.StallPct, signed, ""), sameText(c))
+		maybe(b.Result.PerToken.Stall, toMs, ""), maybe(a.Result.PerToken.Stall, toMs, ""), maybe(c.StallPct, signed, ""), sameText(a, b))
+}
+
+// notCompared says why run i is not held against run j, what can be said of
+// the two all the same, and what would make a pair.
+func (l *runList) notCompared(j, i int, why string) string {
+	a, b := l.runs[j], l.runs[i]
+	s := fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, why)
+	if text := sameText(a, b); text != "-" {
+		s += "; text " + text
+	}
+	if a.StartKey == b.StartKey && b.ColdCache && b.Err == nil && i == len(l.runs)-1 {
+		s += "; " + l.again + " once more: the next pair starts alike"
+	}
+	return s
 }
 
 func differs(c engine.Comparison) string {
@@ -122,22 +165,42 @@ func differs(c engine.Comparison) string {
 	return strings.Join(c.Differs, ", ")
 }
 
-func sameText(c engine.Comparison) string {
-	if c.Identical {
+// sameText says whether two runs from the same start gave the same bytes,
+// whatever their caches held; a dash when that cannot be asked.
+func sameText(a, b *engine.Run) string {
+	switch {
+	case a.StartKey != b.StartKey || a.Err != nil || b.Err != nil:
+		return "-"
+	case a.Result.TextSHA256 == b.Result.TextSHA256:
 		return "identical"
 	}
 	return "DIFFERS"
 }
 
-// perTokenUnit returns the unit that times a token are listed in, and their
-// formatter: seconds, or milliseconds once every run is faster than 0.1 s.
-func (l *runList) perTokenUnit() (string, func(float64) string) {
+// toMs formats seconds as milliseconds, without the unit.
+func toMs(v float64) string { return sig(v * 1e3) }
+
+// settings lists what can be changed between runs, the lanes first.
+func settings(c *engine.Config) string {
+	if !c.Stream {
+		return "not streaming, release-mmap " + onOff(c.ReleaseMmap)
+	}
+	s := fmt.Sprintf("lanes %d, cache %d MiB, release-mmap %s, overlap %s", c.Lanes, c.CacheMiB, onOff(c.ReleaseMmap), onOff(c.Overlap))
+	if c.SimulateHost != "" {
+		s += ", simulated host " + c.SimulateHost
+	}
+	return s
+}
+
+// severalPrompts reports that the runs did not all start alike, so that each
+// must say what it was asked.
+func (l *runList) severalPrompts() bool {
 	for _, r := range l.runs {
-		if r.Result.PerToken.Wall.Value >= 0.1 {
-			return "s/token", fixed(3)
+		if r.StartKey != l.runs[0].StartKey {
+			return true
 		}
 	}
-	return "ms/token", func(v float64) string { return sig(v * 1e3) }
+	return false
 }
 
 // runColumn is a column of the table.
@@ -145,43 +208,53 @@ type runColumn struct {
 	name string
 	w    int
 	rank int // the highest goes first when the screen is narrow
-	get  func(r *engine.Run, perToken func(float64) string) string
+	get  func(r *engine.Run) string
 }
 
-func plainColumn(f func(r *profile.Result) string) func(*engine.Run, func(float64) string) string {
-	return func(r *engine.Run, _ func(float64) string) string { return f(&r.Result) }
+func timeColumn(name string, w, rank int, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
+	return runColumn{name, w, rank, func(r *engine.Run) string { return maybe(f(&r.Result), toMs, "") }}
 }
 
-func timeColumn(f func(r *profile.Result) profile.Maybe[float64]) func(*engine.Run, func(float64) string) string {
-	return func(r *engine.Run, perToken func(float64) string) string { return maybe(f(&r.Result), perToken, "") }
-}
+const changeColumn = "change" // of the decode speed; against which run, the list knows
 
 var runColumns = []runColumn{
-	{"tok/s", 6, 0, plainColumn(func(r *profile.Result) string { return maybe(r.DecodeTPS, sig, "") })},
-	{"change", 7, 0, nil},
-	{"compute", 7, 3, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute })},
-	{"mgmt", 6, 4, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })},
-	{"stall", 6, 0, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })},
-	{"other", 6, 5, timeColumn(func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })},
-	{"p50 ms", 6, 2, plainColumn(func(r *profile.Result) string { return maybe(r.IO.P50, sig, "") })},
-	{"MiB/tok", 7, 2, plainColumn(func(r *profile.Result) string { return maybe(r.ReadMiBPerToken, fixed(1), "") })},
-	{"hit %", 5, 1, plainColumn(func(r *profile.Result) string { return maybe(r.Cache.HitPct, percent, "") })},
-	{"evict", 7, 5, plainColumn(func(r *profile.Result) string { return maybe(r.Cache.Evictions, count, "") })},
+	{"tok/s", 6, 0, func(r *engine.Run) string { return maybe(r.Result.DecodeTPS, sig, "") }},
+	{changeColumn, 7, 0, nil},
+	timeColumn("compute", 7, 5, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
+	timeColumn("mgmt", 6, 6, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
+	timeColumn("stall", 6, 0, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
+	timeColumn("other", 6, 7, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
+	{"p50 ms", 6, 4, func(r *engine.Run) string { return maybe(r.Result.IO.P50, sig, "") }},
+	{"MiB/tok", 7, 4, func(r *engine.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1), "") }},
+	{"hit %", 5, 3, func(r *engine.Run) string { return maybe(r.Result.Cache.HitPct, percent, "") }},
+	{"evict", 7, 7, func(r *engine.Run) string { return maybe(r.Result.Cache.Evictions, count, "") }},
 }
 
 const (
 	textColumn = 10
-	diffColumn = 22 // least
+	diffColumn = 18 // least
+
+	flagsColumn = 13 // at most
 )
 
 func (l *runList) title() string {
-	unit, _ := l.perTokenUnit()
-	return l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in "+unit)
+	return l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in ms/token")
 }
 
 // columns drops what a narrow screen has no room for.
 func (l *runList) columns(w int) []runColumn {
 	cols := slices.Clone(runColumns)
+	if l.severalPrompts() {
+		prompt := func(r *engine.Run) string { return l.th.shown(cleanLine(r.Prompt)) }
+		cols = append([]runColumn{{"prompt", min(10+max(w-80, 0)/10, 24), 1, prompt}}, cols...)
+	}
+	wide := 0
+	for _, r := range l.runs {
+		wide = max(wide, len(shortFlags(r)))
+	}
+	if wide > 0 {
+		cols = append(cols, runColumn{"flags", min(max(wide, len("flags")), flagsColumn), 0, shortFlags})
+	}
 	for {
 		total := 5 + diffColumn + 2 + textColumn
 		worst := -1
@@ -199,7 +272,7 @@ func (l *runList) columns(w int) []runColumn {
 }
 
 // detailRows is how much of h rows the picked run gets.
-func detailRows(h int) int { return min(9, h/2) }
+func detailRows(h int) int { return min(11, h*3/5) }
 
 // page is how many runs are shown at once.
 func (l *runList) page() int { return max(l.h-2-1-detailRows(l.h-2), 1) }
@@ -207,7 +280,7 @@ func (l *runList) page() int { return max(l.h-2-1-detailRows(l.h-2), 1) }
 func (l *runList) render(w, h int) []string {
 	th := l.th
 	if len(l.runs) == 0 {
-		return []string{th.pad("no run yet: ask something, then press ^G to repeat it with other settings", w)}
+		return []string{th.pad("no run yet: ask something, then "+l.again+" to repeat it with other settings", w)}
 	}
 	cols := l.columns(w)
 	diffW := w - 5 - 2 - textColumn
@@ -238,7 +311,6 @@ func (l *runList) render(w, h int) []string {
 func (l *runList) row(i int, cols []runColumn, diffW int) string {
 	th, r := l.th, l.runs[i]
 	what, text, change := l.relation(i)
-	_, perToken := l.perTokenUnit()
 	var b strings.Builder
 	mark := " "
 	if i == l.at {
@@ -247,8 +319,13 @@ func (l *runList) row(i int, cols []runColumn, diffW int) string {
 	fmt.Fprintf(&b, "%s%3d %s", mark, r.N, th.pad(th.shown(what), diffW))
 	for _, c := range cols {
 		v := change
-		if c.get != nil {
-			v = c.get(r, perToken)
+		switch {
+		case c.name == "prompt" || c.name == "flags":
+			v = th.pad(c.get(r), c.w)
+		case stoppedEarly(r):
+			v = "-"
+		case c.get != nil:
+			v = c.get(r)
 		}
 		b.WriteString(" " + th.padLeft(v, c.w))
 	}
@@ -265,25 +342,32 @@ func (l *runList) row(i int, cols []runColumn, diffW int) string {
 
 // relation says how a run stands to its baseline.
 func (l *runList) relation(i int) (what, text, change string) {
+	r := l.runs[i]
+	if stoppedEarly(r) {
+		return l.endOfPrefill(r), "-", "-"
+	}
 	j := l.against(i)
 	if j < 0 {
 		if l.baseline == i {
-			return "baseline (chosen)", "-", "-"
+			return "baseline (chosen): " + settings(&r.Config), "-", "-"
 		}
 		if k, _ := l.related(i); k >= 0 {
-			return fmt.Sprintf("not comparable with %d", l.runs[k].N), "-", "-"
+			return fmt.Sprintf("no pair with %d: %s", l.runs[k].N, settings(&r.Config)), sameText(l.runs[k], r), "-"
 		}
-		return "baseline", "-", "-"
+		return "baseline: " + settings(&r.Config), "-", "-"
 	}
-	c := engine.Compare(l.runs[j], l.runs[i])
-	if !c.Comparable {
-		return c.Reason, "-", "-"
+	c := engine.Compare(l.runs[j], r)
+	switch {
+	case l.runs[j].StartKey != r.StartKey:
+		return "another start", "-", "-"
+	case !c.Comparable:
+		return c.Reason, sameText(l.runs[j], r), "-"
 	}
 	what = differs(c)
 	if l.baseline < 0 && j > 0 {
 		what = fmt.Sprintf("to %d: %s", l.runs[j].N, what)
 	}
-	return what, sameText(c), maybe(c.SpeedPct, signed, "")
+	return what, sameText(l.runs[j], r), maybe(c.SpeedPct, signed, "")
 }
 
 // detail tells all about the picked run.
@@ -297,15 +381,24 @@ func (l *runList) detail(w, h int) []string {
 	}
 	head := fmt.Sprintf("run %d  %s  %s", r.N, r.When.Format("15:04"), th.shown(cleanLine(r.Prompt)))
 	rows = append(rows, th.pad(th.bold.on(th.cut(head, w)), w))
+	add("", settings(&r.Config))
 	add("", l.summary(r))
+	if stoppedEarly(r) {
+		return l.filled(rows, w, h)
+	}
 	if j := l.against(l.at); j >= 0 {
-		add("", l.deltas(l.runs[j], r))
+		add("", l.deltas(j, l.at))
 	} else if v := l.verdict(l.at); v != "" {
 		add("", v)
 	} else {
-		add(th.dim, "other runs of the same prompt are compared with this one; ^G makes one")
+		add(th.dim, "other runs of the same prompt are compared with this one; "+l.again+" makes one")
 	}
 	add("", l.figures(r))
+	return l.filled(rows, w, h)
+}
+
+// filled cuts or fills rows to h.
+func (l *runList) filled(rows []string, w, h int) []string {
 	for len(rows) < h {
 		rows = append(rows, blanks(w))
 	}
@@ -315,20 +408,20 @@ func (l *runList) detail(w, h int) []string {
 // figures lists what a narrow table leaves out.
 func (l *runList) figures(r *engine.Run) string {
 	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
-	unit, perToken := l.perTokenUnit()
-	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s %s; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
-		maybe(t.Compute, perToken, ""), maybe(t.Mgmt, perToken, ""), maybe(t.Stall, perToken, ""), maybe(t.StallUnion, perToken, ""),
-		maybe(t.Other, perToken, ""), unit, maybe(io.P50, sig, ""), maybe(io.P99, sig, ""), maybe(r.Result.ReadMiBPerToken, fixed(1), ""),
+	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s ms/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
+		maybe(t.Compute, toMs, ""), maybe(t.Mgmt, toMs, ""), maybe(t.Stall, toMs, ""), maybe(t.StallUnion, toMs, ""),
+		maybe(t.Other, toMs, ""), maybe(io.P50, sig, ""), maybe(io.P99, sig, ""), maybe(r.Result.ReadMiBPerToken, fixed(1), ""),
 		maybe(c.Evictions, count, ""), maybe(c.Rereads, count, ""), maybe(r.Result.PrefillTPS, sig, ""), maybe(r.Result.TTFT, sig, ""))
 }
 
 func count(n int64) string { return fmt.Sprint(n) }
 
 // deltas lists every figure's change.
-func (l *runList) deltas(a, b *engine.Run) string {
+func (l *runList) deltas(j, i int) string {
+	a, b := l.runs[j], l.runs[i]
 	c := engine.Compare(a, b)
 	if !c.Comparable {
-		return fmt.Sprintf("not compared with run %d: %s", a.N, c.Reason)
+		return l.notCompared(j, i, c.Reason)
 	}
 	change := func(x, y profile.Maybe[float64]) string {
 		if !x.OK || !y.OK || x.Value == 0 {
@@ -344,7 +437,7 @@ func (l *runList) deltas(a, b *engine.Run) string {
 	}
 	ra, rb := &a.Result, &b.Result
 	return fmt.Sprintf("against run %d (%s), text %s: tok/s %s, wall %s, compute %s, mgmt %s, stall %s, other %s, read p50 %s, MiB/token %s, hits %s, evictions %s, re-reads %s",
-		a.N, differs(c), sameText(c),
+		a.N, differs(c), sameText(a, b),
 		change(ra.DecodeTPS, rb.DecodeTPS), change(ra.PerToken.Wall, rb.PerToken.Wall), change(ra.PerToken.Compute, rb.PerToken.Compute),
 		change(ra.PerToken.Mgmt, rb.PerToken.Mgmt), change(ra.PerToken.Stall, rb.PerToken.Stall), change(ra.PerToken.Other, rb.PerToken.Other),
 		change(ra.IO.P50, rb.IO.P50), change(ra.ReadMiBPerToken, rb.ReadMiBPerToken), change(number(ra.Cache.Hits), number(rb.Cache.Hits)),

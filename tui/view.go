@@ -352,6 +352,9 @@ func (m *Model) phaseText() string {
 // statusLine is the line above the footer: what just happened, or what to do.
 func (m *Model) statusLine() string {
 	th := m.th
+	if m.state == generating && m.stopping {
+		return th.row(m.w, 2, th.p(0, th.read, " stopping after this token"))
+	}
 	if m.status != "" && m.now().Before(m.statusUntil) {
 		return th.row(m.w, 2, th.p(0, m.statusStyle, " "+th.shown(m.status)))
 	}
@@ -411,6 +414,14 @@ func (m *Model) footer() []string {
 			}
 		case "expand":
 			keys = "e"
+		case "stop":
+			if m.screen != mainScreen {
+				label = "close"
+			}
+		case "quit":
+			if m.screen == helpScreen || m.screen == runsScreen {
+				continue // there q closes, as Esc does
+			}
 		}
 		it := part{th.bold.on(keys) + " " + label, th.width(keys) + 1 + len(label), r.rank}
 		if r.knob != knobNone && m.state != loading {
