@@ -6,7 +6,7 @@ type isa uint8
 const (
 	isaGeneric isa = iota // plain Go
 	isaAVX2               // amd64: AVX2, FMA and F16C
-	isaAVX512             // amd64: the above, AVX-512 F, BW, DQ, VL and VNNI
+	isaAVX512             // amd64: the above, AVX-512 F, BW, DQ, VL and VNNI, GFNI
 	isaNEON               // arm64
 	isaDotProd            // arm64: the above and the dot product instructions
 )

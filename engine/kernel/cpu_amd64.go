@@ -10,7 +10,7 @@ func detect() (list []isa) {
 		return nil
 	}
 	list = append(list, isaAVX2)
-	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI && x.HasAVX512GFNI {
 		list = append(list, isaAVX512)
 	}
 	return list

@@ -154,8 +154,8 @@ block4:
 	VBROADCASTI128 2(R9), Y5
 	VINSERTI128    $0x01, 2(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
-	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
+	VPAND          Y1, Y5, Y5
 	VPMADDUBSW     Y3, Y5, Y5
 	VPMADDUBSW     Y4, Y6, Y6
 	VPADDW         Y6, Y5, Y5
@@ -164,8 +164,8 @@ block4:
 	VBROADCASTI128 2(R9)(DX*1), Y6
 	VINSERTI128    $0x01, 2(R10)(DX*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
-	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y6, Y6
 	VPMADDUBSW     Y3, Y6, Y6
 	VPMADDUBSW     Y4, Y7, Y7
 	VPADDW         Y7, Y6, Y6
@@ -175,8 +175,8 @@ block4:
 	VBROADCASTI128 2(R9)(DX*2), Y6
 	VINSERTI128    $0x01, 2(R10)(DX*2), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
-	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y6, Y6
 	VPMADDUBSW     Y3, Y6, Y6
 	VPMADDUBSW     Y4, Y7, Y7
 	VPADDW         Y7, Y6, Y6
@@ -184,8 +184,8 @@ block4:
 	VBROADCASTI128 2(R9)(SI*1), Y7
 	VINSERTI128    $0x01, 2(R10)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPMADDUBSW     Y3, Y7, Y7
 	VPMADDUBSW     Y4, Y8, Y8
 	VPADDW         Y8, Y7, Y7
@@ -266,8 +266,8 @@ block6:
 	VBROADCASTI128 4(R9), Y5
 	VINSERTI128    $0x01, 4(R10), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
-	VPAND          Y1, Y5, Y5
 	VPAND          Y1, Y6, Y6
+	VPAND          Y1, Y5, Y5
 	VPMADDUBSW     Y3, Y5, Y5
 	VPMADDUBSW     Y4, Y6, Y6
 	VPADDW         Y6, Y5, Y5
@@ -276,8 +276,8 @@ block6:
 	VBROADCASTI128 4(R9)(DX*1), Y6
 	VINSERTI128    $0x01, 4(R10)(DX*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
-	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y6, Y6
 	VPMADDUBSW     Y3, Y6, Y6
 	VPMADDUBSW     Y4, Y7, Y7
 	VPADDW         Y7, Y6, Y6
@@ -287,8 +287,8 @@ block6:
 	VBROADCASTI128 4(R9)(DX*2), Y6
 	VINSERTI128    $0x01, 4(R10)(DX*2), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
-	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y6, Y6
 	VPMADDUBSW     Y3, Y6, Y6
 	VPMADDUBSW     Y4, Y7, Y7
 	VPADDW         Y7, Y6, Y6
@@ -296,8 +296,8 @@ block6:
 	VBROADCASTI128 4(R9)(SI*1), Y7
 	VINSERTI128    $0x01, 4(R10)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPMADDUBSW     Y3, Y7, Y7
 	VPMADDUBSW     Y4, Y8, Y8
 	VPADDW         Y8, Y7, Y7
@@ -377,8 +377,8 @@ block8:
 	VBROADCASTI128 6(R9), Y7
 	VINSERTI128    $0x01, 6(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPBROADCASTD   2(R9), Y9
 	VPBROADCASTD   2(R10), Y10
 	VPBLENDD       $0xf0, Y10, Y9, Y9
@@ -400,8 +400,8 @@ block8:
 	VBROADCASTI128 6(R9)(DX*1), Y8
 	VINSERTI128    $0x01, 6(R10)(DX*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
-	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
 	VPBROADCASTD   2(R9)(DX*1), Y10
 	VPBROADCASTD   2(R10)(DX*1), Y11
 	VPBLENDD       $0xf0, Y11, Y10, Y10
@@ -424,8 +424,8 @@ block8:
 	VBROADCASTI128 6(R9)(DX*2), Y8
 	VINSERTI128    $0x01, 6(R10)(DX*2), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
-	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
 	VPBROADCASTD   2(R9)(DX*2), Y10
 	VPBROADCASTD   2(R10)(DX*2), Y11
 	VPBLENDD       $0xf0, Y11, Y10, Y10
@@ -446,8 +446,8 @@ block8:
 	VBROADCASTI128 6(R9)(SI*1), Y9
 	VINSERTI128    $0x01, 6(R10)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
-	VPAND          Y1, Y9, Y9
 	VPAND          Y1, Y10, Y10
+	VPAND          Y1, Y9, Y9
 	VPBROADCASTD   2(R9)(SI*1), Y11
 	VPBROADCASTD   2(R10)(SI*1), Y12
 	VPBLENDD       $0xf0, Y12, Y11, Y11
@@ -560,8 +560,8 @@ block10:
 	VBROADCASTI128 8(R9), Y7
 	VINSERTI128    $0x01, 8(R10), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPBROADCASTD   4(R9), Y9
 	VPBROADCASTD   4(R10), Y10
 	VPBLENDD       $0xf0, Y10, Y9, Y9
@@ -583,8 +583,8 @@ block10:
 	VBROADCASTI128 8(R9)(DX*1), Y8
 	VINSERTI128    $0x01, 8(R10)(DX*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
-	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
 	VPBROADCASTD   4(R9)(DX*1), Y10
 	VPBROADCASTD   4(R10)(DX*1), Y11
 	VPBLENDD       $0xf0, Y11, Y10, Y10
@@ -607,8 +607,8 @@ block10:
 	VBROADCASTI128 8(R9)(DX*2), Y8
 	VINSERTI128    $0x01, 8(R10)(DX*2), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
-	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
 	VPBROADCASTD   4(R9)(DX*2), Y10
 	VPBROADCASTD   4(R10)(DX*2), Y11
 	VPBLENDD       $0xf0, Y11, Y10, Y10
@@ -629,8 +629,8 @@ block10:
 	VBROADCASTI128 8(R9)(SI*1), Y9
 	VINSERTI128    $0x01, 8(R10)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
-	VPAND          Y1, Y9, Y9
 	VPAND          Y1, Y10, Y10
+	VPAND          Y1, Y9, Y9
 	VPBROADCASTD   4(R9)(SI*1), Y11
 	VPBROADCASTD   4(R10)(SI*1), Y12
 	VPBLENDD       $0xf0, Y12, Y11, Y11
@@ -715,8 +715,8 @@ block12:
 	VBROADCASTI128 2(R9), Y6
 	VINSERTI128    $0x01, 2(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
-	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y6, Y6
 	VPSHUFB        Y6, Y3, Y6
 	VPSHUFB        Y7, Y3, Y7
 	VPSIGNB        Y6, Y4, Y8
@@ -732,8 +732,8 @@ block12:
 	VBROADCASTI128 2(R9)(DX*1), Y7
 	VINSERTI128    $0x01, 2(R10)(DX*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPSHUFB        Y7, Y3, Y7
 	VPSHUFB        Y8, Y3, Y8
 	VPSIGNB        Y7, Y4, Y9
@@ -749,8 +749,8 @@ block12:
 	VBROADCASTI128 2(R9)(DX*2), Y7
 	VINSERTI128    $0x01, 2(R10)(DX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPSHUFB        Y7, Y3, Y7
 	VPSHUFB        Y8, Y3, Y8
 	VPSIGNB        Y7, Y4, Y9
@@ -765,8 +765,8 @@ block12:
 	VBROADCASTI128 2(R9)(SI*1), Y8
 	VINSERTI128    $0x01, 2(R10)(SI*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
-	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
 	VPSHUFB        Y8, Y3, Y8
 	VPSHUFB        Y9, Y3, Y9
 	VPSIGNB        Y8, Y4, Y4
@@ -850,8 +850,8 @@ block14:
 	VBROADCASTI128 1(R9), Y6
 	VINSERTI128    $0x01, 1(R10), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
-	VPAND          Y1, Y6, Y6
 	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y6, Y6
 	VPSHUFB        Y6, Y3, Y6
 	VPSHUFB        Y7, Y3, Y7
 	VPMADDUBSW     Y4, Y6, Y6
@@ -862,8 +862,8 @@ block14:
 	VBROADCASTI128 1(R9)(DX*1), Y7
 	VINSERTI128    $0x01, 1(R10)(DX*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPSHUFB        Y7, Y3, Y7
 	VPSHUFB        Y8, Y3, Y8
 	VPMADDUBSW     Y4, Y7, Y7
@@ -875,8 +875,8 @@ block14:
 	VBROADCASTI128 1(R9)(DX*2), Y7
 	VINSERTI128    $0x01, 1(R10)(DX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
-	VPAND          Y1, Y7, Y7
 	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
 	VPSHUFB        Y7, Y3, Y7
 	VPSHUFB        Y8, Y3, Y8
 	VPMADDUBSW     Y4, Y7, Y7
@@ -886,8 +886,8 @@ block14:
 	VBROADCASTI128 1(R9)(SI*1), Y8
 	VINSERTI128    $0x01, 1(R10)(SI*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
-	VPAND          Y1, Y8, Y8
 	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
 	VPSHUFB        Y8, Y3, Y8
 	VPSHUFB        Y9, Y3, Y9
 	VPMADDUBSW     Y4, Y8, Y8

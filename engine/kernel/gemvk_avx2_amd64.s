@@ -13,7 +13,6 @@ TEXT ·gemvQ2KAVX2(SB), NOSPLIT, $0-48
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y2
 
 group1:
 	MOVQ   x+40(FP), DI
@@ -26,528 +25,496 @@ group1:
 block2:
 	PREFETCHT1   (R11)
 	PREFETCHT1   64(R11)
-	VMOVDQU      (R9), X3
+	VMOVDQU      (R9), X2
+	VPSRLW       $0x04, X2, X2
+	VPAND        X1, X2, X2
+	VPMOVZXBW    X2, Y2
+	VPMADDWD     256(DI), Y2, Y2
+	PREFETCHT1   128(R11)
+	PREFETCHT1   192(R11)
+	VMOVDQU      (R9)(DX*1), X3
 	VPSRLW       $0x04, X3, X3
 	VPAND        X1, X3, X3
 	VPMOVZXBW    X3, Y3
 	VPMADDWD     256(DI), Y3, Y3
-	PREFETCHT1   128(R11)
-	PREFETCHT1   192(R11)
-	VMOVDQU      (R9)(DX*1), X4
-	VPSRLW       $0x04, X4, X4
-	VPAND        X1, X4, X4
-	VPMOVZXBW    X4, Y4
-	VPMADDWD     256(DI), Y4, Y4
-	VPHADDD      Y4, Y3, Y3
+	VPHADDD      Y3, Y2, Y2
 	PREFETCHT1   256(R11)
 	PREFETCHT1   320(R11)
-	VMOVDQU      (R9)(DX*2), X4
-	VPSRLW       $0x04, X4, X4
-	VPAND        X1, X4, X4
-	VPMOVZXBW    X4, Y4
-	VPMADDWD     256(DI), Y4, Y4
+	VMOVDQU      (R9)(DX*2), X3
+	VPSRLW       $0x04, X3, X3
+	VPAND        X1, X3, X3
+	VPMOVZXBW    X3, Y3
+	VPMADDWD     256(DI), Y3, Y3
 	PREFETCHT1   384(R11)
 	PREFETCHT1   448(R11)
-	VMOVDQU      (R9)(SI*1), X5
-	VPSRLW       $0x04, X5, X5
-	VPAND        X1, X5, X5
-	VPMOVZXBW    X5, Y5
-	VPMADDWD     256(DI), Y5, Y5
-	VPHADDD      Y5, Y4, Y4
-	VPHADDD      Y4, Y3, Y3
-	PREFETCHT1   512(R11)
-	PREFETCHT1   576(R11)
-	VMOVDQU      (R10), X4
+	VMOVDQU      (R9)(SI*1), X4
 	VPSRLW       $0x04, X4, X4
 	VPAND        X1, X4, X4
 	VPMOVZXBW    X4, Y4
 	VPMADDWD     256(DI), Y4, Y4
+	VPHADDD      Y4, Y3, Y3
+	VPHADDD      Y3, Y2, Y2
+	PREFETCHT1   512(R11)
+	PREFETCHT1   576(R11)
+	VMOVDQU      (R10), X3
+	VPSRLW       $0x04, X3, X3
+	VPAND        X1, X3, X3
+	VPMOVZXBW    X3, Y3
+	VPMADDWD     256(DI), Y3, Y3
 	PREFETCHT1   640(R11)
-	VMOVDQU      (R10)(DX*1), X5
-	VPSRLW       $0x04, X5, X5
-	VPAND        X1, X5, X5
-	VPMOVZXBW    X5, Y5
-	VPMADDWD     256(DI), Y5, Y5
-	VPHADDD      Y5, Y4, Y4
-	VMOVDQU      (R10)(DX*2), X5
-	VPSRLW       $0x04, X5, X5
-	VPAND        X1, X5, X5
-	VPMOVZXBW    X5, Y5
-	VPMADDWD     256(DI), Y5, Y5
-	VMOVDQU      (R10)(SI*1), X6
-	VPSRLW       $0x04, X6, X6
-	VPAND        X1, X6, X6
-	VPMOVZXBW    X6, Y6
-	VPMADDWD     256(DI), Y6, Y6
-	VPHADDD      Y6, Y5, Y5
-	VPHADDD      Y5, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y3, Y5
-	VPERM2I128   $0x31, Y4, Y3, Y3
-	VPADDD       Y3, Y5, Y5
-	VPAND        (R9), X1, X4
-	VPSHUFB      c2<>+0(SB), X4, X4
+	VMOVDQU      (R10)(DX*1), X4
+	VPSRLW       $0x04, X4, X4
+	VPAND        X1, X4, X4
 	VPMOVZXBW    X4, Y4
-	VPAND        16(R9), Y2, Y3
-	VPMADDUBSW   (DI), Y3, Y3
-	VPSHUFB      c3<>+0(SB), Y4, Y6
-	VPMADDWD     Y6, Y3, Y3
-	VMOVDQU      16(R9), Y6
-	VPSRLW       $0x02, Y6, Y6
-	VPAND        Y2, Y6, Y6
+	VPMADDWD     256(DI), Y4, Y4
+	VPHADDD      Y4, Y3, Y3
+	VMOVDQU      (R10)(DX*2), X4
+	VPSRLW       $0x04, X4, X4
+	VPAND        X1, X4, X4
+	VPMOVZXBW    X4, Y4
+	VPMADDWD     256(DI), Y4, Y4
+	VMOVDQU      (R10)(SI*1), X5
+	VPSRLW       $0x04, X5, X5
+	VPAND        X1, X5, X5
+	VPMOVZXBW    X5, Y5
+	VPMADDWD     256(DI), Y5, Y5
+	VPHADDD      Y5, Y4, Y4
+	VPHADDD      Y4, Y3, Y3
+	VPERM2I128   $0x20, Y3, Y2, Y4
+	VPERM2I128   $0x31, Y3, Y2, Y2
+	VPADDD       Y2, Y4, Y4
+	VPAND        (R9), X1, X3
+	VPSHUFB      c1<>+0(SB), X3, X3
+	VPMOVZXBW    X3, Y3
+	VMOVDQU      16(R9), Y5
+	VPAND        c2<>+0(SB), Y5, Y2
+	VPMADDUBSW   (DI), Y2, Y2
+	VPSHUFB      c3<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y2, Y2
+	VPSRLW       $0x02, Y5, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
 	VPMADDUBSW   32(DI), Y6, Y6
-	VPSHUFB      c4<>+0(SB), Y4, Y7
+	VPSHUFB      c4<>+0(SB), Y3, Y7
 	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      16(R9), Y6
-	VPSRLW       $0x04, Y6, Y6
-	VPAND        Y2, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
 	VPMADDUBSW   64(DI), Y6, Y6
-	VPSHUFB      c5<>+0(SB), Y4, Y7
+	VPSHUFB      c5<>+0(SB), Y3, Y7
 	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      16(R9), Y6
-	VPSRLW       $0x06, Y6, Y6
-	VPAND        Y2, Y6, Y6
-	VPMADDUBSW   96(DI), Y6, Y6
-	VPSHUFB      c6<>+0(SB), Y4, Y7
-	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VPAND        48(R9), Y2, Y6
+	VPADDD       Y6, Y2, Y2
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        c2<>+0(SB), Y5, Y5
+	VPMADDUBSW   96(DI), Y5, Y5
+	VPSHUFB      c6<>+0(SB), Y3, Y6
+	VPMADDWD     Y6, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VMOVDQU      48(R9), Y5
+	VPAND        c2<>+0(SB), Y5, Y6
 	VPMADDUBSW   128(DI), Y6, Y6
-	VPSHUFB      c7<>+0(SB), Y4, Y7
+	VPSHUFB      c7<>+0(SB), Y3, Y7
 	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      48(R9), Y6
-	VPSRLW       $0x02, Y6, Y6
-	VPAND        Y2, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VPSRLW       $0x02, Y5, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
 	VPMADDUBSW   160(DI), Y6, Y6
-	VPSHUFB      c8<>+0(SB), Y4, Y7
+	VPSHUFB      c8<>+0(SB), Y3, Y7
 	VPMADDWD     Y7, Y6, Y6
-	VPADDD       Y6, Y3, Y3
-	VMOVDQU      48(R9), Y6
-	VPSRLW       $0x04, Y6, Y6
-	VPAND        Y2, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VPSRLW       $0x04, Y5, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
 	VPMADDUBSW   192(DI), Y6, Y6
-	VPSHUFB      c9<>+0(SB), Y4, Y7
+	VPSHUFB      c9<>+0(SB), Y3, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y2, Y2
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        c2<>+0(SB), Y5, Y5
+	VPMADDUBSW   224(DI), Y5, Y5
+	VPSHUFB      c10<>+0(SB), Y3, Y3
+	VPMADDWD     Y3, Y5, Y5
+	VPADDD       Y5, Y2, Y2
+	VPAND        (R9)(DX*1), X1, X5
+	VPSHUFB      c1<>+0(SB), X5, X5
+	VPMOVZXBW    X5, Y5
+	VMOVDQU      16(R9)(DX*1), Y6
+	VPAND        c2<>+0(SB), Y6, Y3
+	VPMADDUBSW   (DI), Y3, Y3
+	VPSHUFB      c3<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y3, Y3
+	VPSRLW       $0x02, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   32(DI), Y7, Y7
+	VPSHUFB      c4<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPSHUFB      c5<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
+	VPMADDUBSW   96(DI), Y6, Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VMOVDQU      48(R9), Y6
+	VMOVDQU      48(R9)(DX*1), Y6
+	VPAND        c2<>+0(SB), Y6, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
+	VPSHUFB      c7<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x02, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   160(DI), Y7, Y7
+	VPSHUFB      c8<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPSHUFB      c9<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
 	VPSRLW       $0x06, Y6, Y6
-	VPAND        Y2, Y6, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
 	VPMADDUBSW   224(DI), Y6, Y6
-	VPSHUFB      c10<>+0(SB), Y4, Y4
-	VPMADDWD     Y4, Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y5, Y5
+	VPMADDWD     Y5, Y6, Y6
 	VPADDD       Y6, Y3, Y3
-	VPAND        (R9)(DX*1), X1, X6
-	VPSHUFB      c2<>+0(SB), X6, X6
-	VPMOVZXBW    X6, Y6
-	VPAND        16(R9)(DX*1), Y2, Y4
-	VPMADDUBSW   (DI), Y4, Y4
-	VPSHUFB      c3<>+0(SB), Y6, Y7
-	VPMADDWD     Y7, Y4, Y4
-	VMOVDQU      16(R9)(DX*1), Y7
-	VPSRLW       $0x02, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPHADDD      Y3, Y2, Y2
+	VPAND        (R9)(DX*2), X1, X5
+	VPSHUFB      c1<>+0(SB), X5, X5
+	VPMOVZXBW    X5, Y5
+	VMOVDQU      16(R9)(DX*2), Y6
+	VPAND        c2<>+0(SB), Y6, Y3
+	VPMADDUBSW   (DI), Y3, Y3
+	VPSHUFB      c3<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y3, Y3
+	VPSRLW       $0x02, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   32(DI), Y7, Y7
-	VPSHUFB      c4<>+0(SB), Y6, Y8
+	VPSHUFB      c4<>+0(SB), Y5, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R9)(DX*1), Y7
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VPSHUFB      c5<>+0(SB), Y5, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R9)(DX*1), Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
+	VPMADDUBSW   96(DI), Y6, Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      48(R9)(DX*2), Y6
+	VPAND        c2<>+0(SB), Y6, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
+	VPSHUFB      c7<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x02, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   160(DI), Y7, Y7
+	VPSHUFB      c8<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPSHUFB      c9<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
+	VPMADDUBSW   224(DI), Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y5, Y5
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VPAND        (R9)(SI*1), X1, X6
+	VPSHUFB      c1<>+0(SB), X6, X6
+	VPMOVZXBW    X6, Y6
+	VMOVDQU      16(R9)(SI*1), Y7
+	VPAND        c2<>+0(SB), Y7, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSHUFB      c3<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPSRLW       $0x02, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   32(DI), Y8, Y8
+	VPSHUFB      c4<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   64(DI), Y8, Y8
+	VPSHUFB      c5<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
 	VPSRLW       $0x06, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
 	VPSHUFB      c6<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPAND        48(R9)(DX*1), Y2, Y7
-	VPMADDUBSW   128(DI), Y7, Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R9)(DX*1), Y7
-	VPSRLW       $0x02, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   160(DI), Y7, Y7
-	VPSHUFB      c8<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R9)(DX*1), Y7
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R9)(DX*1), Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      48(R9)(SI*1), Y7
+	VPAND        c2<>+0(SB), Y7, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPSHUFB      c7<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x02, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPSHUFB      c8<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   192(DI), Y8, Y8
+	VPSHUFB      c9<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
 	VPSRLW       $0x06, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
 	VPSHUFB      c10<>+0(SB), Y6, Y6
 	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPHADDD      Y4, Y3, Y3
-	VPAND        (R9)(DX*2), X1, X6
-	VPSHUFB      c2<>+0(SB), X6, X6
-	VPMOVZXBW    X6, Y6
-	VPAND        16(R9)(DX*2), Y2, Y4
-	VPMADDUBSW   (DI), Y4, Y4
-	VPSHUFB      c3<>+0(SB), Y6, Y7
-	VPMADDWD     Y7, Y4, Y4
-	VMOVDQU      16(R9)(DX*2), Y7
-	VPSRLW       $0x02, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPHADDD      Y5, Y3, Y3
+	VPHADDD      Y3, Y2, Y2
+	VPAND        (R10), X1, X5
+	VPSHUFB      c1<>+0(SB), X5, X5
+	VPMOVZXBW    X5, Y5
+	VMOVDQU      16(R10), Y6
+	VPAND        c2<>+0(SB), Y6, Y3
+	VPMADDUBSW   (DI), Y3, Y3
+	VPSHUFB      c3<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y3, Y3
+	VPSRLW       $0x02, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   32(DI), Y7, Y7
-	VPSHUFB      c4<>+0(SB), Y6, Y8
+	VPSHUFB      c4<>+0(SB), Y5, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R9)(DX*2), Y7
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
+	VPSHUFB      c5<>+0(SB), Y5, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R9)(DX*2), Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
+	VPMADDUBSW   96(DI), Y6, Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VMOVDQU      48(R10), Y6
+	VPAND        c2<>+0(SB), Y6, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
+	VPSHUFB      c7<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x02, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   160(DI), Y7, Y7
+	VPSHUFB      c8<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x04, Y6, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPSHUFB      c9<>+0(SB), Y5, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y3, Y3
+	VPSRLW       $0x06, Y6, Y6
+	VPAND        c2<>+0(SB), Y6, Y6
+	VPMADDUBSW   224(DI), Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y5, Y5
+	VPMADDWD     Y5, Y6, Y6
+	VPADDD       Y6, Y3, Y3
+	VPAND        (R10)(DX*1), X1, X6
+	VPSHUFB      c1<>+0(SB), X6, X6
+	VPMOVZXBW    X6, Y6
+	VMOVDQU      16(R10)(DX*1), Y7
+	VPAND        c2<>+0(SB), Y7, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSHUFB      c3<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPSRLW       $0x02, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   32(DI), Y8, Y8
+	VPSHUFB      c4<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   64(DI), Y8, Y8
+	VPSHUFB      c5<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
 	VPSRLW       $0x06, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
 	VPSHUFB      c6<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPAND        48(R9)(DX*2), Y2, Y7
-	VPMADDUBSW   128(DI), Y7, Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R9)(DX*2), Y7
-	VPSRLW       $0x02, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   160(DI), Y7, Y7
-	VPSHUFB      c8<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R9)(DX*2), Y7
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R9)(DX*2), Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      48(R10)(DX*1), Y7
+	VPAND        c2<>+0(SB), Y7, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPSHUFB      c7<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x02, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPSHUFB      c8<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   192(DI), Y8, Y8
+	VPSHUFB      c9<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
 	VPSRLW       $0x06, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
 	VPSHUFB      c10<>+0(SB), Y6, Y6
 	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPAND        (R9)(SI*1), X1, X7
-	VPSHUFB      c2<>+0(SB), X7, X7
-	VPMOVZXBW    X7, Y7
-	VPAND        16(R9)(SI*1), Y2, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c3<>+0(SB), Y7, Y8
-	VPMADDWD     Y8, Y6, Y6
-	VMOVDQU      16(R9)(SI*1), Y8
-	VPSRLW       $0x02, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   32(DI), Y8, Y8
-	VPSHUFB      c4<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R9)(SI*1), Y8
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R9)(SI*1), Y8
-	VPSRLW       $0x06, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPAND        48(R9)(SI*1), Y2, Y8
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPSHUFB      c7<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R9)(SI*1), Y8
-	VPSRLW       $0x02, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   160(DI), Y8, Y8
-	VPSHUFB      c8<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R9)(SI*1), Y8
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R9)(SI*1), Y8
-	VPSRLW       $0x06, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y7
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPHADDD      Y6, Y4, Y4
-	VPHADDD      Y4, Y3, Y3
-	VPAND        (R10), X1, X6
-	VPSHUFB      c2<>+0(SB), X6, X6
+	VPADDD       Y7, Y5, Y5
+	VPHADDD      Y5, Y3, Y3
+	VPAND        (R10)(DX*2), X1, X6
+	VPSHUFB      c1<>+0(SB), X6, X6
 	VPMOVZXBW    X6, Y6
-	VPAND        16(R10), Y2, Y4
-	VPMADDUBSW   (DI), Y4, Y4
-	VPSHUFB      c3<>+0(SB), Y6, Y7
-	VPMADDWD     Y7, Y4, Y4
-	VMOVDQU      16(R10), Y7
-	VPSRLW       $0x02, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   32(DI), Y7, Y7
-	VPSHUFB      c4<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R10), Y7
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      16(R10), Y7
+	VMOVDQU      16(R10)(DX*2), Y7
+	VPAND        c2<>+0(SB), Y7, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSHUFB      c3<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPSRLW       $0x02, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   32(DI), Y8, Y8
+	VPSHUFB      c4<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   64(DI), Y8, Y8
+	VPSHUFB      c5<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
 	VPSRLW       $0x06, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
 	VPSHUFB      c6<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPAND        48(R10), Y2, Y7
-	VPMADDUBSW   128(DI), Y7, Y7
-	VPSHUFB      c7<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R10), Y7
-	VPSRLW       $0x02, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   160(DI), Y7, Y7
-	VPSHUFB      c8<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R10), Y7
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y2, Y7, Y7
-	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VMOVDQU      48(R10), Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      48(R10)(DX*2), Y7
+	VPAND        c2<>+0(SB), Y7, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPSHUFB      c7<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x02, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPSHUFB      c8<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
+	VPSRLW       $0x04, Y7, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   192(DI), Y8, Y8
+	VPSHUFB      c9<>+0(SB), Y6, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y5, Y5
 	VPSRLW       $0x06, Y7, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c2<>+0(SB), Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
 	VPSHUFB      c10<>+0(SB), Y6, Y6
 	VPMADDWD     Y6, Y7, Y7
-	VPADDD       Y7, Y4, Y4
-	VPAND        (R10)(DX*1), X1, X7
-	VPSHUFB      c2<>+0(SB), X7, X7
+	VPADDD       Y7, Y5, Y5
+	VPAND        (R10)(SI*1), X1, X7
+	VPSHUFB      c1<>+0(SB), X7, X7
 	VPMOVZXBW    X7, Y7
-	VPAND        16(R10)(DX*1), Y2, Y6
+	VMOVDQU      16(R10)(SI*1), Y8
+	VPAND        c2<>+0(SB), Y8, Y6
 	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c3<>+0(SB), Y7, Y8
-	VPMADDWD     Y8, Y6, Y6
-	VMOVDQU      16(R10)(DX*1), Y8
-	VPSRLW       $0x02, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   32(DI), Y8, Y8
-	VPSHUFB      c4<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R10)(DX*1), Y8
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R10)(DX*1), Y8
-	VPSRLW       $0x06, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPAND        48(R10)(DX*1), Y2, Y8
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPSHUFB      c7<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R10)(DX*1), Y8
-	VPSRLW       $0x02, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   160(DI), Y8, Y8
-	VPSHUFB      c8<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R10)(DX*1), Y8
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R10)(DX*1), Y8
-	VPSRLW       $0x06, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y7
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPHADDD      Y6, Y4, Y4
-	VPAND        (R10)(DX*2), X1, X7
-	VPSHUFB      c2<>+0(SB), X7, X7
-	VPMOVZXBW    X7, Y7
-	VPAND        16(R10)(DX*2), Y2, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c3<>+0(SB), Y7, Y8
-	VPMADDWD     Y8, Y6, Y6
-	VMOVDQU      16(R10)(DX*2), Y8
-	VPSRLW       $0x02, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   32(DI), Y8, Y8
-	VPSHUFB      c4<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R10)(DX*2), Y8
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      16(R10)(DX*2), Y8
-	VPSRLW       $0x06, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPAND        48(R10)(DX*2), Y2, Y8
-	VPMADDUBSW   128(DI), Y8, Y8
-	VPSHUFB      c7<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R10)(DX*2), Y8
-	VPSRLW       $0x02, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   160(DI), Y8, Y8
-	VPSHUFB      c8<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R10)(DX*2), Y8
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      48(R10)(DX*2), Y8
-	VPSRLW       $0x06, Y8, Y8
-	VPAND        Y2, Y8, Y8
-	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y7
-	VPMADDWD     Y7, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPAND        (R10)(SI*1), X1, X8
-	VPSHUFB      c2<>+0(SB), X8, X8
-	VPMOVZXBW    X8, Y8
-	VPAND        16(R10)(SI*1), Y2, Y7
-	VPMADDUBSW   (DI), Y7, Y7
-	VPSHUFB      c3<>+0(SB), Y8, Y9
-	VPMADDWD     Y9, Y7, Y7
-	VMOVDQU      16(R10)(SI*1), Y9
-	VPSRLW       $0x02, Y9, Y9
-	VPAND        Y2, Y9, Y9
+	VPSHUFB      c3<>+0(SB), Y7, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPSRLW       $0x02, Y8, Y9
+	VPAND        c2<>+0(SB), Y9, Y9
 	VPMADDUBSW   32(DI), Y9, Y9
-	VPSHUFB      c4<>+0(SB), Y8, Y10
+	VPSHUFB      c4<>+0(SB), Y7, Y10
 	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VMOVDQU      16(R10)(SI*1), Y9
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        Y2, Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        c2<>+0(SB), Y9, Y9
 	VPMADDUBSW   64(DI), Y9, Y9
-	VPSHUFB      c5<>+0(SB), Y8, Y10
+	VPSHUFB      c5<>+0(SB), Y7, Y10
 	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VMOVDQU      16(R10)(SI*1), Y9
-	VPSRLW       $0x06, Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPMADDUBSW   96(DI), Y9, Y9
-	VPSHUFB      c6<>+0(SB), Y8, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPAND        48(R10)(SI*1), Y2, Y9
+	VPADDD       Y9, Y6, Y6
+	VPSRLW       $0x06, Y8, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   96(DI), Y8, Y8
+	VPSHUFB      c6<>+0(SB), Y7, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VMOVDQU      48(R10)(SI*1), Y8
+	VPAND        c2<>+0(SB), Y8, Y9
 	VPMADDUBSW   128(DI), Y9, Y9
-	VPSHUFB      c7<>+0(SB), Y8, Y10
+	VPSHUFB      c7<>+0(SB), Y7, Y10
 	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VMOVDQU      48(R10)(SI*1), Y9
-	VPSRLW       $0x02, Y9, Y9
-	VPAND        Y2, Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPSRLW       $0x02, Y8, Y9
+	VPAND        c2<>+0(SB), Y9, Y9
 	VPMADDUBSW   160(DI), Y9, Y9
-	VPSHUFB      c8<>+0(SB), Y8, Y10
+	VPSHUFB      c8<>+0(SB), Y7, Y10
 	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VMOVDQU      48(R10)(SI*1), Y9
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        Y2, Y9, Y9
+	VPADDD       Y9, Y6, Y6
+	VPSRLW       $0x04, Y8, Y9
+	VPAND        c2<>+0(SB), Y9, Y9
 	VPMADDUBSW   192(DI), Y9, Y9
-	VPSHUFB      c9<>+0(SB), Y8, Y10
+	VPSHUFB      c9<>+0(SB), Y7, Y10
 	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VMOVDQU      48(R10)(SI*1), Y9
-	VPSRLW       $0x06, Y9, Y9
-	VPAND        Y2, Y9, Y9
-	VPMADDUBSW   224(DI), Y9, Y9
-	VPSHUFB      c10<>+0(SB), Y8, Y8
-	VPMADDWD     Y8, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPHADDD      Y7, Y6, Y6
-	VPHADDD      Y6, Y4, Y4
-	VPERM2I128   $0x20, Y4, Y3, Y6
-	VPERM2I128   $0x31, Y4, Y3, Y3
-	VPADDD       Y3, Y6, Y6
-	VMOVD        80(R9), X3
-	VPINSRD      $0x01, 80(R9)(DX*1), X3, X3
-	VPINSRD      $0x02, 80(R9)(DX*2), X3, X3
-	VPINSRD      $0x03, 80(R9)(SI*1), X3, X3
+	VPADDD       Y9, Y6, Y6
+	VPSRLW       $0x06, Y8, Y8
+	VPAND        c2<>+0(SB), Y8, Y8
+	VPMADDUBSW   224(DI), Y8, Y8
+	VPSHUFB      c10<>+0(SB), Y7, Y7
+	VPMADDWD     Y7, Y8, Y8
+	VPADDD       Y8, Y6, Y6
+	VPHADDD      Y6, Y5, Y5
+	VPHADDD      Y5, Y3, Y3
+	VPERM2I128   $0x20, Y3, Y2, Y5
+	VPERM2I128   $0x31, Y3, Y2, Y2
+	VPADDD       Y2, Y5, Y5
+	VMOVD        80(R9), X2
+	VPINSRD      $0x01, 80(R9)(DX*1), X2, X2
+	VPINSRD      $0x02, 80(R9)(DX*2), X2, X2
+	VPINSRD      $0x03, 80(R9)(SI*1), X2, X2
+	VPSHUFB      c11<>+0(SB), X2, X2
+	VMOVD        80(R10), X3
+	VPINSRD      $0x01, 80(R10)(DX*1), X3, X3
+	VPINSRD      $0x02, 80(R10)(DX*2), X3, X3
+	VPINSRD      $0x03, 80(R10)(SI*1), X3, X3
 	VPSHUFB      c11<>+0(SB), X3, X3
-	VMOVD        80(R10), X4
-	VPINSRD      $0x01, 80(R10)(DX*1), X4, X4
-	VPINSRD      $0x02, 80(R10)(DX*2), X4, X4
-	VPINSRD      $0x03, 80(R10)(SI*1), X4, X4
-	VPSHUFB      c11<>+0(SB), X4, X4
-	VPUNPCKLQDQ  X4, X3, X7
-	VPUNPCKHQDQ  X4, X3, X3
-	VCVTPH2PS    X7, Y4
-	VCVTPH2PS    X3, Y3
-	VBROADCASTSS 304(DI), Y7
-	VCVTDQ2PS    Y6, Y6
-	VMULPS       Y7, Y4, Y4
-	VMULPS       Y4, Y6, Y6
+	VPUNPCKLQDQ  X3, X2, X6
+	VPUNPCKHQDQ  X3, X2, X2
+	VCVTPH2PS    X6, Y3
+	VCVTPH2PS    X2, Y2
+	VBROADCASTSS 304(DI), Y6
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y7, Y3, Y3
+	VMULPS       Y6, Y3, Y3
 	VMULPS       Y3, Y5, Y5
-	VSUBPS       Y5, Y6, Y6
-	VADDPS       Y6, Y0, Y0
+	VCVTDQ2PS    Y4, Y4
+	VMULPS       Y6, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VSUBPS       Y4, Y5, Y5
+	VADDPS       Y5, Y0, Y0
 	ADDQ         $+672, R11
 	ADDQ         $+84, R9
 	ADDQ         $+84, R10
@@ -568,16 +535,16 @@ DATA c0<>+16(SB)/8, $0x0f0f0f0f0f0f0f0f
 DATA c0<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL c0<>(SB), RODATA|NOPTR, $32
 
-DATA c1<>+0(SB)/8, $0x0303030303030303
-DATA c1<>+8(SB)/8, $0x0303030303030303
-DATA c1<>+16(SB)/8, $0x0303030303030303
-DATA c1<>+24(SB)/8, $0x0303030303030303
+DATA c1<>+0(SB)/8, $0x0e0c0a0806040200
+DATA c1<>+8(SB)/8, $0x0f0d0b0907050301
+DATA c1<>+16(SB)/8, $0x0e0c0a0806040200
+DATA c1<>+24(SB)/8, $0x0f0d0b0907050301
 GLOBL c1<>(SB), RODATA|NOPTR, $32
 
-DATA c2<>+0(SB)/8, $0x0e0c0a0806040200
-DATA c2<>+8(SB)/8, $0x0f0d0b0907050301
-DATA c2<>+16(SB)/8, $0x0e0c0a0806040200
-DATA c2<>+24(SB)/8, $0x0f0d0b0907050301
+DATA c2<>+0(SB)/8, $0x0303030303030303
+DATA c2<>+8(SB)/8, $0x0303030303030303
+DATA c2<>+16(SB)/8, $0x0303030303030303
+DATA c2<>+24(SB)/8, $0x0303030303030303
 GLOBL c2<>(SB), RODATA|NOPTR, $32
 
 DATA c3<>+0(SB)/8, $0x0100010001000100
@@ -643,7 +610,6 @@ TEXT ·gemvQ3KAVX2(SB), NOSPLIT, $128-48
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c1<>+0(SB), Y2
 
 group3:
 	MOVQ   x+40(FP), DI
@@ -654,94 +620,169 @@ group3:
 	VXORPS Y0, Y0, Y0
 
 block4:
-	VBROADCASTI128 94(R9), Y3
-	VINSERTI128    $0x01, 94(R10), Y3, Y3
-	VPSHUFB        c12<>+0(SB), Y3, Y4
-	VPSHUFB        c13<>+0(SB), Y3, Y3
-	VPSRLVD        c14<>+0(SB), Y3, Y3
-	VPAND          Y1, Y3, Y3
-	VPSRLVD        c15<>+0(SB), Y4, Y4
-	VPAND          c1<>+0(SB), Y4, Y4
-	VPSLLD         $0x04, Y4, Y4
-	VPOR           Y4, Y3, Y3
-	VPSUBB         c16<>+0(SB), Y3, Y3
-	VPSHUFB        c2<>+0(SB), Y3, Y3
-	VMOVDQU        Y3, (SP)
-	VBROADCASTI128 94(R9)(DX*1), Y3
-	VINSERTI128    $0x01, 94(R10)(DX*1), Y3, Y3
-	VPSHUFB        c12<>+0(SB), Y3, Y4
-	VPSHUFB        c13<>+0(SB), Y3, Y3
-	VPSRLVD        c14<>+0(SB), Y3, Y3
-	VPAND          Y1, Y3, Y3
-	VPSRLVD        c15<>+0(SB), Y4, Y4
-	VPAND          c1<>+0(SB), Y4, Y4
-	VPSLLD         $0x04, Y4, Y4
-	VPOR           Y4, Y3, Y3
-	VPSUBB         c16<>+0(SB), Y3, Y3
-	VPSHUFB        c2<>+0(SB), Y3, Y3
-	VMOVDQU        Y3, 32(SP)
-	VBROADCASTI128 94(R9)(DX*2), Y3
-	VINSERTI128    $0x01, 94(R10)(DX*2), Y3, Y3
-	VPSHUFB        c12<>+0(SB), Y3, Y4
-	VPSHUFB        c13<>+0(SB), Y3, Y3
-	VPSRLVD        c14<>+0(SB), Y3, Y3
-	VPAND          Y1, Y3, Y3
-	VPSRLVD        c15<>+0(SB), Y4, Y4
-	VPAND          c1<>+0(SB), Y4, Y4
-	VPSLLD         $0x04, Y4, Y4
-	VPOR           Y4, Y3, Y3
-	VPSUBB         c16<>+0(SB), Y3, Y3
-	VPSHUFB        c2<>+0(SB), Y3, Y3
-	VMOVDQU        Y3, 64(SP)
-	VBROADCASTI128 94(R9)(SI*1), Y3
-	VINSERTI128    $0x01, 94(R10)(SI*1), Y3, Y3
-	VPSHUFB        c12<>+0(SB), Y3, Y4
-	VPSHUFB        c13<>+0(SB), Y3, Y3
-	VPSRLVD        c14<>+0(SB), Y3, Y3
-	VPAND          Y1, Y3, Y3
-	VPSRLVD        c15<>+0(SB), Y4, Y4
-	VPAND          c1<>+0(SB), Y4, Y4
-	VPSLLD         $0x04, Y4, Y4
-	VPOR           Y4, Y3, Y3
-	VPSUBB         c16<>+0(SB), Y3, Y3
-	VPSHUFB        c2<>+0(SB), Y3, Y3
-	VMOVDQU        Y3, 96(SP)
-	VMOVDQU        256(DI), Y3
-	VPSHUFB        c11<>+0(SB), Y3, Y3
-	VPERMQ         $0xd8, Y3, Y3
+	VBROADCASTI128 94(R9), Y2
+	VINSERTI128    $0x01, 94(R10), Y2, Y2
+	VPSHUFB        c12<>+0(SB), Y2, Y3
+	VPSHUFB        c13<>+0(SB), Y2, Y2
+	VPSRLVD        c14<>+0(SB), Y2, Y2
+	VPAND          Y1, Y2, Y2
+	VPSRLVD        c15<>+0(SB), Y3, Y3
+	VPAND          c2<>+0(SB), Y3, Y3
+	VPSLLD         $0x04, Y3, Y3
+	VPOR           Y3, Y2, Y2
+	VPSUBB         c16<>+0(SB), Y2, Y2
+	VPSHUFB        c1<>+0(SB), Y2, Y2
+	VMOVDQU        Y2, (SP)
+	VBROADCASTI128 94(R9)(DX*1), Y2
+	VINSERTI128    $0x01, 94(R10)(DX*1), Y2, Y2
+	VPSHUFB        c12<>+0(SB), Y2, Y3
+	VPSHUFB        c13<>+0(SB), Y2, Y2
+	VPSRLVD        c14<>+0(SB), Y2, Y2
+	VPAND          Y1, Y2, Y2
+	VPSRLVD        c15<>+0(SB), Y3, Y3
+	VPAND          c2<>+0(SB), Y3, Y3
+	VPSLLD         $0x04, Y3, Y3
+	VPOR           Y3, Y2, Y2
+	VPSUBB         c16<>+0(SB), Y2, Y2
+	VPSHUFB        c1<>+0(SB), Y2, Y2
+	VMOVDQU        Y2, 32(SP)
+	VBROADCASTI128 94(R9)(DX*2), Y2
+	VINSERTI128    $0x01, 94(R10)(DX*2), Y2, Y2
+	VPSHUFB        c12<>+0(SB), Y2, Y3
+	VPSHUFB        c13<>+0(SB), Y2, Y2
+	VPSRLVD        c14<>+0(SB), Y2, Y2
+	VPAND          Y1, Y2, Y2
+	VPSRLVD        c15<>+0(SB), Y3, Y3
+	VPAND          c2<>+0(SB), Y3, Y3
+	VPSLLD         $0x04, Y3, Y3
+	VPOR           Y3, Y2, Y2
+	VPSUBB         c16<>+0(SB), Y2, Y2
+	VPSHUFB        c1<>+0(SB), Y2, Y2
+	VMOVDQU        Y2, 64(SP)
+	VBROADCASTI128 94(R9)(SI*1), Y2
+	VINSERTI128    $0x01, 94(R10)(SI*1), Y2, Y2
+	VPSHUFB        c12<>+0(SB), Y2, Y3
+	VPSHUFB        c13<>+0(SB), Y2, Y2
+	VPSRLVD        c14<>+0(SB), Y2, Y2
+	VPAND          Y1, Y2, Y2
+	VPSRLVD        c15<>+0(SB), Y3, Y3
+	VPAND          c2<>+0(SB), Y3, Y3
+	VPSLLD         $0x04, Y3, Y3
+	VPOR           Y3, Y2, Y2
+	VPSUBB         c16<>+0(SB), Y2, Y2
+	VPSHUFB        c1<>+0(SB), Y2, Y2
+	VMOVDQU        Y2, 96(SP)
+	VMOVDQU        256(DI), Y2
+	VPSHUFB        c11<>+0(SB), Y2, Y2
+	VPERMQ         $0xd8, Y2, Y2
 	PREFETCHT1     (R11)
 	PREFETCHT1     64(R11)
-	VPMOVSXBW      (SP), Y5
-	VMOVDQU        (R9), Y6
-	VPAND          32(R9), Y2, Y4
-	VPSLLW         $0x02, Y6, Y7
+	VPMOVSXBW      (SP), Y4
+	VMOVDQU        (R9), Y5
+	VMOVDQU        32(R9), Y6
+	VPAND          c2<>+0(SB), Y6, Y3
+	VPSLLW         $0x02, Y5, Y7
 	VPAND          c17<>+0(SB), Y7, Y7
-	VPOR           Y7, Y4, Y4
-	VPMADDUBSW     (DI), Y4, Y4
-	VPSHUFB        c3<>+0(SB), Y5, Y7
-	VPMADDWD       Y7, Y4, Y4
-	VMOVDQU        32(R9), Y7
-	VPSRLW         $0x02, Y7, Y7
-	VPAND          Y2, Y7, Y7
-	VPSLLW         $0x01, Y6, Y8
+	VPOR           Y7, Y3, Y3
+	VPMADDUBSW     (DI), Y3, Y3
+	VPSHUFB        c3<>+0(SB), Y4, Y7
+	VPMADDWD       Y7, Y3, Y3
+	VPSRLW         $0x02, Y6, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPSLLW         $0x01, Y5, Y8
 	VPAND          c17<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
 	VPMADDUBSW     32(DI), Y7, Y7
-	VPSHUFB        c4<>+0(SB), Y5, Y8
+	VPSHUFB        c4<>+0(SB), Y4, Y8
 	VPMADDWD       Y8, Y7, Y7
-	VPADDD         Y7, Y4, Y4
-	VMOVDQU        32(R9), Y7
-	VPSRLW         $0x04, Y7, Y7
-	VPAND          Y2, Y7, Y7
-	VPAND          c17<>+0(SB), Y6, Y8
+	VPADDD         Y7, Y3, Y3
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPAND          c17<>+0(SB), Y5, Y8
 	VPOR           Y8, Y7, Y7
 	VPMADDUBSW     64(DI), Y7, Y7
-	VPSHUFB        c5<>+0(SB), Y5, Y8
+	VPSHUFB        c5<>+0(SB), Y4, Y8
 	VPMADDWD       Y8, Y7, Y7
-	VPADDD         Y7, Y4, Y4
-	VMOVDQU        32(R9), Y7
+	VPADDD         Y7, Y3, Y3
+	VPSRLW         $0x06, Y6, Y6
+	VPAND          c2<>+0(SB), Y6, Y6
+	VPSRLW         $0x01, Y5, Y7
+	VPAND          c17<>+0(SB), Y7, Y7
+	VPOR           Y7, Y6, Y6
+	VPMADDUBSW     96(DI), Y6, Y6
+	VPSHUFB        c6<>+0(SB), Y4, Y7
+	VPMADDWD       Y7, Y6, Y6
+	VPADDD         Y6, Y3, Y3
+	VMOVDQU        64(R9), Y6
+	VPAND          c2<>+0(SB), Y6, Y7
+	VPSRLW         $0x02, Y5, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPSHUFB        c7<>+0(SB), Y4, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y3, Y3
+	VPSRLW         $0x02, Y6, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPSRLW         $0x03, Y5, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPSHUFB        c8<>+0(SB), Y4, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y3, Y3
+	VPSRLW         $0x04, Y6, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPSRLW         $0x04, Y5, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPSHUFB        c9<>+0(SB), Y4, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y3, Y3
+	VPSRLW         $0x06, Y6, Y6
+	VPAND          c2<>+0(SB), Y6, Y6
+	VPSRLW         $0x05, Y5, Y5
+	VPAND          c17<>+0(SB), Y5, Y5
+	VPOR           Y5, Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPSHUFB        c10<>+0(SB), Y4, Y5
+	VPMADDWD       Y5, Y6, Y6
+	VPADDD         Y6, Y3, Y3
+	VPMADDWD       Y2, Y4, Y4
+	VPSLLD         $0x02, Y4, Y4
+	VPSUBD         Y4, Y3, Y3
+	PREFETCHT1     128(R11)
+	PREFETCHT1     192(R11)
+	VPMOVSXBW      32(SP), Y5
+	VMOVDQU        (R9)(DX*1), Y6
+	VMOVDQU        32(R9)(DX*1), Y7
+	VPAND          c2<>+0(SB), Y7, Y4
+	VPSLLW         $0x02, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPSHUFB        c3<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y4, Y4
+	VPSRLW         $0x02, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSLLW         $0x01, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     32(DI), Y8, Y8
+	VPSHUFB        c4<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPAND          c17<>+0(SB), Y6, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPSHUFB        c5<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
 	VPSRLW         $0x06, Y7, Y7
-	VPAND          Y2, Y7, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
 	VPSRLW         $0x01, Y6, Y8
 	VPAND          c17<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -749,37 +790,35 @@ block4:
 	VPSHUFB        c6<>+0(SB), Y5, Y8
 	VPMADDWD       Y8, Y7, Y7
 	VPADDD         Y7, Y4, Y4
-	VPAND          64(R9), Y2, Y7
-	VPSRLW         $0x02, Y6, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y7, Y7
-	VPMADDUBSW     128(DI), Y7, Y7
-	VPSHUFB        c7<>+0(SB), Y5, Y8
-	VPMADDWD       Y8, Y7, Y7
-	VPADDD         Y7, Y4, Y4
-	VMOVDQU        64(R9), Y7
-	VPSRLW         $0x02, Y7, Y7
-	VPAND          Y2, Y7, Y7
-	VPSRLW         $0x03, Y6, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y7, Y7
-	VPMADDUBSW     160(DI), Y7, Y7
-	VPSHUFB        c8<>+0(SB), Y5, Y8
-	VPMADDWD       Y8, Y7, Y7
-	VPADDD         Y7, Y4, Y4
-	VMOVDQU        64(R9), Y7
-	VPSRLW         $0x04, Y7, Y7
-	VPAND          Y2, Y7, Y7
-	VPSRLW         $0x04, Y6, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y7, Y7
-	VPMADDUBSW     192(DI), Y7, Y7
-	VPSHUFB        c9<>+0(SB), Y5, Y8
-	VPMADDWD       Y8, Y7, Y7
-	VPADDD         Y7, Y4, Y4
-	VMOVDQU        64(R9), Y7
+	VMOVDQU        64(R9)(DX*1), Y7
+	VPAND          c2<>+0(SB), Y7, Y8
+	VPSRLW         $0x02, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x02, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x03, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     160(DI), Y8, Y8
+	VPSHUFB        c8<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x04, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPSHUFB        c9<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
 	VPSRLW         $0x06, Y7, Y7
-	VPAND          Y2, Y7, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
 	VPSRLW         $0x05, Y6, Y6
 	VPAND          c17<>+0(SB), Y6, Y6
 	VPOR           Y6, Y7, Y7
@@ -787,288 +826,118 @@ block4:
 	VPSHUFB        c10<>+0(SB), Y5, Y6
 	VPMADDWD       Y6, Y7, Y7
 	VPADDD         Y7, Y4, Y4
-	VPMADDWD       Y3, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
 	VPSLLD         $0x02, Y5, Y5
 	VPSUBD         Y5, Y4, Y4
-	PREFETCHT1     128(R11)
-	PREFETCHT1     192(R11)
-	VPMOVSXBW      32(SP), Y6
-	VMOVDQU        (R9)(DX*1), Y7
-	VPAND          32(R9)(DX*1), Y2, Y5
-	VPSLLW         $0x02, Y7, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y5, Y5
-	VPMADDUBSW     (DI), Y5, Y5
-	VPSHUFB        c3<>+0(SB), Y6, Y8
-	VPMADDWD       Y8, Y5, Y5
-	VMOVDQU        32(R9)(DX*1), Y8
-	VPSRLW         $0x02, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSLLW         $0x01, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     32(DI), Y8, Y8
-	VPSHUFB        c4<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        32(R9)(DX*1), Y8
-	VPSRLW         $0x04, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPAND          c17<>+0(SB), Y7, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     64(DI), Y8, Y8
-	VPSHUFB        c5<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        32(R9)(DX*1), Y8
-	VPSRLW         $0x06, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x01, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     96(DI), Y8, Y8
-	VPSHUFB        c6<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VPAND          64(R9)(DX*1), Y2, Y8
-	VPSRLW         $0x02, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     128(DI), Y8, Y8
-	VPSHUFB        c7<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R9)(DX*1), Y8
-	VPSRLW         $0x02, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x03, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     160(DI), Y8, Y8
-	VPSHUFB        c8<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R9)(DX*1), Y8
-	VPSRLW         $0x04, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x04, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     192(DI), Y8, Y8
-	VPSHUFB        c9<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R9)(DX*1), Y8
-	VPSRLW         $0x06, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x05, Y7, Y7
-	VPAND          c17<>+0(SB), Y7, Y7
-	VPOR           Y7, Y8, Y8
-	VPMADDUBSW     224(DI), Y8, Y8
-	VPSHUFB        c10<>+0(SB), Y6, Y7
-	VPMADDWD       Y7, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VPMADDWD       Y3, Y6, Y6
-	VPSLLD         $0x02, Y6, Y6
-	VPSUBD         Y6, Y5, Y5
-	VPHADDD        Y5, Y4, Y4
+	VPHADDD        Y4, Y3, Y3
 	PREFETCHT1     256(R11)
 	PREFETCHT1     320(R11)
-	VPMOVSXBW      64(SP), Y6
-	VMOVDQU        (R9)(DX*2), Y7
-	VPAND          32(R9)(DX*2), Y2, Y5
-	VPSLLW         $0x02, Y7, Y8
+	VPMOVSXBW      64(SP), Y5
+	VMOVDQU        (R9)(DX*2), Y6
+	VMOVDQU        32(R9)(DX*2), Y7
+	VPAND          c2<>+0(SB), Y7, Y4
+	VPSLLW         $0x02, Y6, Y8
 	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y5, Y5
-	VPMADDUBSW     (DI), Y5, Y5
-	VPSHUFB        c3<>+0(SB), Y6, Y8
-	VPMADDWD       Y8, Y5, Y5
-	VMOVDQU        32(R9)(DX*2), Y8
-	VPSRLW         $0x02, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSLLW         $0x01, Y7, Y9
+	VPOR           Y8, Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPSHUFB        c3<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y4, Y4
+	VPSRLW         $0x02, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSLLW         $0x01, Y6, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPMADDUBSW     32(DI), Y8, Y8
-	VPSHUFB        c4<>+0(SB), Y6, Y9
+	VPSHUFB        c4<>+0(SB), Y5, Y9
 	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        32(R9)(DX*2), Y8
-	VPSRLW         $0x04, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPAND          c17<>+0(SB), Y7, Y9
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPAND          c17<>+0(SB), Y6, Y9
 	VPOR           Y9, Y8, Y8
 	VPMADDUBSW     64(DI), Y8, Y8
-	VPSHUFB        c5<>+0(SB), Y6, Y9
+	VPSHUFB        c5<>+0(SB), Y5, Y9
 	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        32(R9)(DX*2), Y8
-	VPSRLW         $0x06, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x01, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     96(DI), Y8, Y8
-	VPSHUFB        c6<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VPAND          64(R9)(DX*2), Y2, Y8
-	VPSRLW         $0x02, Y7, Y9
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPSRLW         $0x01, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     96(DI), Y7, Y7
+	VPSHUFB        c6<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VMOVDQU        64(R9)(DX*2), Y7
+	VPAND          c2<>+0(SB), Y7, Y8
+	VPSRLW         $0x02, Y6, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPMADDUBSW     128(DI), Y8, Y8
-	VPSHUFB        c7<>+0(SB), Y6, Y9
+	VPSHUFB        c7<>+0(SB), Y5, Y9
 	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R9)(DX*2), Y8
-	VPSRLW         $0x02, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x03, Y7, Y9
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x02, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x03, Y6, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPMADDUBSW     160(DI), Y8, Y8
-	VPSHUFB        c8<>+0(SB), Y6, Y9
+	VPSHUFB        c8<>+0(SB), Y5, Y9
 	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R9)(DX*2), Y8
-	VPSRLW         $0x04, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x04, Y7, Y9
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x04, Y6, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPMADDUBSW     192(DI), Y8, Y8
-	VPSHUFB        c9<>+0(SB), Y6, Y9
+	VPSHUFB        c9<>+0(SB), Y5, Y9
 	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R9)(DX*2), Y8
-	VPSRLW         $0x06, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x05, Y7, Y7
-	VPAND          c17<>+0(SB), Y7, Y7
-	VPOR           Y7, Y8, Y8
-	VPMADDUBSW     224(DI), Y8, Y8
-	VPSHUFB        c10<>+0(SB), Y6, Y7
-	VPMADDWD       Y7, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VPMADDWD       Y3, Y6, Y6
-	VPSLLD         $0x02, Y6, Y6
-	VPSUBD         Y6, Y5, Y5
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPSRLW         $0x05, Y6, Y6
+	VPAND          c17<>+0(SB), Y6, Y6
+	VPOR           Y6, Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPSHUFB        c10<>+0(SB), Y5, Y6
+	VPMADDWD       Y6, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPMADDWD       Y2, Y5, Y5
+	VPSLLD         $0x02, Y5, Y5
+	VPSUBD         Y5, Y4, Y4
 	PREFETCHT1     384(R11)
 	PREFETCHT1     448(R11)
-	VPMOVSXBW      96(SP), Y7
-	VMOVDQU        (R9)(SI*1), Y8
-	VPAND          32(R9)(SI*1), Y2, Y6
-	VPSLLW         $0x02, Y8, Y9
+	VPMOVSXBW      96(SP), Y6
+	VMOVDQU        (R9)(SI*1), Y7
+	VMOVDQU        32(R9)(SI*1), Y8
+	VPAND          c2<>+0(SB), Y8, Y5
+	VPSLLW         $0x02, Y7, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y6, Y6
-	VPMADDUBSW     (DI), Y6, Y6
-	VPSHUFB        c3<>+0(SB), Y7, Y9
-	VPMADDWD       Y9, Y6, Y6
-	VMOVDQU        32(R9)(SI*1), Y9
-	VPSRLW         $0x02, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSLLW         $0x01, Y8, Y10
+	VPOR           Y9, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPSHUFB        c3<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y5, Y5
+	VPSRLW         $0x02, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSLLW         $0x01, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     32(DI), Y9, Y9
-	VPSHUFB        c4<>+0(SB), Y7, Y10
+	VPSHUFB        c4<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        32(R9)(SI*1), Y9
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPAND          c17<>+0(SB), Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPAND          c17<>+0(SB), Y7, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     64(DI), Y9, Y9
-	VPSHUFB        c5<>+0(SB), Y7, Y10
+	VPSHUFB        c5<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        32(R9)(SI*1), Y9
-	VPSRLW         $0x06, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x01, Y8, Y10
-	VPAND          c17<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     96(DI), Y9, Y9
-	VPSHUFB        c6<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPAND          64(R9)(SI*1), Y2, Y9
-	VPSRLW         $0x02, Y8, Y10
-	VPAND          c17<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     128(DI), Y9, Y9
-	VPSHUFB        c7<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R9)(SI*1), Y9
-	VPSRLW         $0x02, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x03, Y8, Y10
-	VPAND          c17<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     160(DI), Y9, Y9
-	VPSHUFB        c8<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R9)(SI*1), Y9
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x04, Y8, Y10
-	VPAND          c17<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     192(DI), Y9, Y9
-	VPSHUFB        c9<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R9)(SI*1), Y9
-	VPSRLW         $0x06, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x05, Y8, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y9, Y9
-	VPMADDUBSW     224(DI), Y9, Y9
-	VPSHUFB        c10<>+0(SB), Y7, Y8
-	VPMADDWD       Y8, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPMADDWD       Y3, Y7, Y7
-	VPSLLD         $0x02, Y7, Y7
-	VPSUBD         Y7, Y6, Y6
-	VPHADDD        Y6, Y5, Y5
-	VPHADDD        Y5, Y4, Y4
-	PREFETCHT1     512(R11)
-	PREFETCHT1     576(R11)
-	VPMOVSXBW      16(SP), Y6
-	VMOVDQU        (R10), Y7
-	VPAND          32(R10), Y2, Y5
-	VPSLLW         $0x02, Y7, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y5, Y5
-	VPMADDUBSW     (DI), Y5, Y5
-	VPSHUFB        c3<>+0(SB), Y6, Y8
-	VPMADDWD       Y8, Y5, Y5
-	VMOVDQU        32(R10), Y8
-	VPSRLW         $0x02, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSLLW         $0x01, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     32(DI), Y8, Y8
-	VPSHUFB        c4<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        32(R10), Y8
-	VPSRLW         $0x04, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPAND          c17<>+0(SB), Y7, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     64(DI), Y8, Y8
-	VPSHUFB        c5<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        32(R10), Y8
+	VPADDD         Y9, Y5, Y5
 	VPSRLW         $0x06, Y8, Y8
-	VPAND          Y2, Y8, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
 	VPSRLW         $0x01, Y7, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
@@ -1076,37 +945,35 @@ block4:
 	VPSHUFB        c6<>+0(SB), Y6, Y9
 	VPMADDWD       Y9, Y8, Y8
 	VPADDD         Y8, Y5, Y5
-	VPAND          64(R10), Y2, Y8
-	VPSRLW         $0x02, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     128(DI), Y8, Y8
-	VPSHUFB        c7<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R10), Y8
-	VPSRLW         $0x02, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x03, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     160(DI), Y8, Y8
-	VPSHUFB        c8<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R10), Y8
-	VPSRLW         $0x04, Y8, Y8
-	VPAND          Y2, Y8, Y8
-	VPSRLW         $0x04, Y7, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y8, Y8
-	VPMADDUBSW     192(DI), Y8, Y8
-	VPSHUFB        c9<>+0(SB), Y6, Y9
-	VPMADDWD       Y9, Y8, Y8
-	VPADDD         Y8, Y5, Y5
-	VMOVDQU        64(R10), Y8
+	VMOVDQU        64(R9)(SI*1), Y8
+	VPAND          c2<>+0(SB), Y8, Y9
+	VPSRLW         $0x02, Y7, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     128(DI), Y9, Y9
+	VPSHUFB        c7<>+0(SB), Y6, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x02, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x03, Y7, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     160(DI), Y9, Y9
+	VPSHUFB        c8<>+0(SB), Y6, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x04, Y7, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     192(DI), Y9, Y9
+	VPSHUFB        c9<>+0(SB), Y6, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y5, Y5
 	VPSRLW         $0x06, Y8, Y8
-	VPAND          Y2, Y8, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
 	VPSRLW         $0x05, Y7, Y7
 	VPAND          c17<>+0(SB), Y7, Y7
 	VPOR           Y7, Y8, Y8
@@ -1114,256 +981,323 @@ block4:
 	VPSHUFB        c10<>+0(SB), Y6, Y7
 	VPMADDWD       Y7, Y8, Y8
 	VPADDD         Y8, Y5, Y5
-	VPMADDWD       Y3, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
 	VPSLLD         $0x02, Y6, Y6
 	VPSUBD         Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPHADDD        Y4, Y3, Y3
+	PREFETCHT1     512(R11)
+	PREFETCHT1     576(R11)
+	VPMOVSXBW      16(SP), Y5
+	VMOVDQU        (R10), Y6
+	VMOVDQU        32(R10), Y7
+	VPAND          c2<>+0(SB), Y7, Y4
+	VPSLLW         $0x02, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPSHUFB        c3<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y4, Y4
+	VPSRLW         $0x02, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSLLW         $0x01, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     32(DI), Y8, Y8
+	VPSHUFB        c4<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPAND          c17<>+0(SB), Y6, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPSHUFB        c5<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPSRLW         $0x01, Y6, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y7, Y7
+	VPMADDUBSW     96(DI), Y7, Y7
+	VPSHUFB        c6<>+0(SB), Y5, Y8
+	VPMADDWD       Y8, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VMOVDQU        64(R10), Y7
+	VPAND          c2<>+0(SB), Y7, Y8
+	VPSRLW         $0x02, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPSHUFB        c7<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x02, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x03, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     160(DI), Y8, Y8
+	VPSHUFB        c8<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x04, Y6, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPSHUFB        c9<>+0(SB), Y5, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y4, Y4
+	VPSRLW         $0x06, Y7, Y7
+	VPAND          c2<>+0(SB), Y7, Y7
+	VPSRLW         $0x05, Y6, Y6
+	VPAND          c17<>+0(SB), Y6, Y6
+	VPOR           Y6, Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPSHUFB        c10<>+0(SB), Y5, Y6
+	VPMADDWD       Y6, Y7, Y7
+	VPADDD         Y7, Y4, Y4
+	VPMADDWD       Y2, Y5, Y5
+	VPSLLD         $0x02, Y5, Y5
+	VPSUBD         Y5, Y4, Y4
 	PREFETCHT1     640(R11)
 	PREFETCHT1     704(R11)
-	VPMOVSXBW      48(SP), Y7
-	VMOVDQU        (R10)(DX*1), Y8
-	VPAND          32(R10)(DX*1), Y2, Y6
-	VPSLLW         $0x02, Y8, Y9
+	VPMOVSXBW      48(SP), Y6
+	VMOVDQU        (R10)(DX*1), Y7
+	VMOVDQU        32(R10)(DX*1), Y8
+	VPAND          c2<>+0(SB), Y8, Y5
+	VPSLLW         $0x02, Y7, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y6, Y6
-	VPMADDUBSW     (DI), Y6, Y6
-	VPSHUFB        c3<>+0(SB), Y7, Y9
-	VPMADDWD       Y9, Y6, Y6
-	VMOVDQU        32(R10)(DX*1), Y9
-	VPSRLW         $0x02, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSLLW         $0x01, Y8, Y10
+	VPOR           Y9, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPSHUFB        c3<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y5, Y5
+	VPSRLW         $0x02, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSLLW         $0x01, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     32(DI), Y9, Y9
-	VPSHUFB        c4<>+0(SB), Y7, Y10
+	VPSHUFB        c4<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        32(R10)(DX*1), Y9
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPAND          c17<>+0(SB), Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPAND          c17<>+0(SB), Y7, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     64(DI), Y9, Y9
-	VPSHUFB        c5<>+0(SB), Y7, Y10
+	VPSHUFB        c5<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        32(R10)(DX*1), Y9
-	VPSRLW         $0x06, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x01, Y8, Y10
-	VPAND          c17<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     96(DI), Y9, Y9
-	VPSHUFB        c6<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPAND          64(R10)(DX*1), Y2, Y9
-	VPSRLW         $0x02, Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     96(DI), Y8, Y8
+	VPSHUFB        c6<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R10)(DX*1), Y8
+	VPAND          c2<>+0(SB), Y8, Y9
+	VPSRLW         $0x02, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     128(DI), Y9, Y9
-	VPSHUFB        c7<>+0(SB), Y7, Y10
+	VPSHUFB        c7<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R10)(DX*1), Y9
-	VPSRLW         $0x02, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x03, Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x02, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x03, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     160(DI), Y9, Y9
-	VPSHUFB        c8<>+0(SB), Y7, Y10
+	VPSHUFB        c8<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R10)(DX*1), Y9
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x04, Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x04, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     192(DI), Y9, Y9
-	VPSHUFB        c9<>+0(SB), Y7, Y10
+	VPSHUFB        c9<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R10)(DX*1), Y9
-	VPSRLW         $0x06, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x05, Y8, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y9, Y9
-	VPMADDUBSW     224(DI), Y9, Y9
-	VPSHUFB        c10<>+0(SB), Y7, Y8
-	VPMADDWD       Y8, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPMADDWD       Y3, Y7, Y7
-	VPSLLD         $0x02, Y7, Y7
-	VPSUBD         Y7, Y6, Y6
-	VPHADDD        Y6, Y5, Y5
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x05, Y7, Y7
+	VPAND          c17<>+0(SB), Y7, Y7
+	VPOR           Y7, Y8, Y8
+	VPMADDUBSW     224(DI), Y8, Y8
+	VPSHUFB        c10<>+0(SB), Y6, Y7
+	VPMADDWD       Y7, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPMADDWD       Y2, Y6, Y6
+	VPSLLD         $0x02, Y6, Y6
+	VPSUBD         Y6, Y5, Y5
+	VPHADDD        Y5, Y4, Y4
 	PREFETCHT1     768(R11)
 	PREFETCHT1     832(R11)
-	VPMOVSXBW      80(SP), Y7
-	VMOVDQU        (R10)(DX*2), Y8
-	VPAND          32(R10)(DX*2), Y2, Y6
-	VPSLLW         $0x02, Y8, Y9
+	VPMOVSXBW      80(SP), Y6
+	VMOVDQU        (R10)(DX*2), Y7
+	VMOVDQU        32(R10)(DX*2), Y8
+	VPAND          c2<>+0(SB), Y8, Y5
+	VPSLLW         $0x02, Y7, Y9
 	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y6, Y6
-	VPMADDUBSW     (DI), Y6, Y6
-	VPSHUFB        c3<>+0(SB), Y7, Y9
-	VPMADDWD       Y9, Y6, Y6
-	VMOVDQU        32(R10)(DX*2), Y9
-	VPSRLW         $0x02, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSLLW         $0x01, Y8, Y10
+	VPOR           Y9, Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPSHUFB        c3<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y5, Y5
+	VPSRLW         $0x02, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSLLW         $0x01, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     32(DI), Y9, Y9
-	VPSHUFB        c4<>+0(SB), Y7, Y10
+	VPSHUFB        c4<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        32(R10)(DX*2), Y9
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPAND          c17<>+0(SB), Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPAND          c17<>+0(SB), Y7, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     64(DI), Y9, Y9
-	VPSHUFB        c5<>+0(SB), Y7, Y10
+	VPSHUFB        c5<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        32(R10)(DX*2), Y9
-	VPSRLW         $0x06, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x01, Y8, Y10
-	VPAND          c17<>+0(SB), Y10, Y10
-	VPOR           Y10, Y9, Y9
-	VPMADDUBSW     96(DI), Y9, Y9
-	VPSHUFB        c6<>+0(SB), Y7, Y10
-	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPAND          64(R10)(DX*2), Y2, Y9
-	VPSRLW         $0x02, Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x01, Y7, Y9
+	VPAND          c17<>+0(SB), Y9, Y9
+	VPOR           Y9, Y8, Y8
+	VPMADDUBSW     96(DI), Y8, Y8
+	VPSHUFB        c6<>+0(SB), Y6, Y9
+	VPMADDWD       Y9, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VMOVDQU        64(R10)(DX*2), Y8
+	VPAND          c2<>+0(SB), Y8, Y9
+	VPSRLW         $0x02, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     128(DI), Y9, Y9
-	VPSHUFB        c7<>+0(SB), Y7, Y10
+	VPSHUFB        c7<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R10)(DX*2), Y9
-	VPSRLW         $0x02, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x03, Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x02, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x03, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     160(DI), Y9, Y9
-	VPSHUFB        c8<>+0(SB), Y7, Y10
+	VPSHUFB        c8<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R10)(DX*2), Y9
-	VPSRLW         $0x04, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x04, Y8, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x04, Y7, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
 	VPOR           Y10, Y9, Y9
 	VPMADDUBSW     192(DI), Y9, Y9
-	VPSHUFB        c9<>+0(SB), Y7, Y10
+	VPSHUFB        c9<>+0(SB), Y6, Y10
 	VPMADDWD       Y10, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VMOVDQU        64(R10)(DX*2), Y9
-	VPSRLW         $0x06, Y9, Y9
-	VPAND          Y2, Y9, Y9
-	VPSRLW         $0x05, Y8, Y8
-	VPAND          c17<>+0(SB), Y8, Y8
-	VPOR           Y8, Y9, Y9
-	VPMADDUBSW     224(DI), Y9, Y9
-	VPSHUFB        c10<>+0(SB), Y7, Y8
-	VPMADDWD       Y8, Y9, Y9
-	VPADDD         Y9, Y6, Y6
-	VPMADDWD       Y3, Y7, Y7
-	VPSLLD         $0x02, Y7, Y7
-	VPSUBD         Y7, Y6, Y6
-	VPMOVSXBW      112(SP), Y8
-	VMOVDQU        (R10)(SI*1), Y9
-	VPAND          32(R10)(SI*1), Y2, Y7
-	VPSLLW         $0x02, Y9, Y10
+	VPADDD         Y9, Y5, Y5
+	VPSRLW         $0x06, Y8, Y8
+	VPAND          c2<>+0(SB), Y8, Y8
+	VPSRLW         $0x05, Y7, Y7
+	VPAND          c17<>+0(SB), Y7, Y7
+	VPOR           Y7, Y8, Y8
+	VPMADDUBSW     224(DI), Y8, Y8
+	VPSHUFB        c10<>+0(SB), Y6, Y7
+	VPMADDWD       Y7, Y8, Y8
+	VPADDD         Y8, Y5, Y5
+	VPMADDWD       Y2, Y6, Y6
+	VPSLLD         $0x02, Y6, Y6
+	VPSUBD         Y6, Y5, Y5
+	VPMOVSXBW      112(SP), Y7
+	VMOVDQU        (R10)(SI*1), Y8
+	VMOVDQU        32(R10)(SI*1), Y9
+	VPAND          c2<>+0(SB), Y9, Y6
+	VPSLLW         $0x02, Y8, Y10
 	VPAND          c17<>+0(SB), Y10, Y10
-	VPOR           Y10, Y7, Y7
-	VPMADDUBSW     (DI), Y7, Y7
-	VPSHUFB        c3<>+0(SB), Y8, Y10
-	VPMADDWD       Y10, Y7, Y7
-	VMOVDQU        32(R10)(SI*1), Y10
-	VPSRLW         $0x02, Y10, Y10
-	VPAND          Y2, Y10, Y10
-	VPSLLW         $0x01, Y9, Y11
+	VPOR           Y10, Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPSHUFB        c3<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y6, Y6
+	VPSRLW         $0x02, Y9, Y10
+	VPAND          c2<>+0(SB), Y10, Y10
+	VPSLLW         $0x01, Y8, Y11
 	VPAND          c17<>+0(SB), Y11, Y11
 	VPOR           Y11, Y10, Y10
 	VPMADDUBSW     32(DI), Y10, Y10
-	VPSHUFB        c4<>+0(SB), Y8, Y11
+	VPSHUFB        c4<>+0(SB), Y7, Y11
 	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y7, Y7
-	VMOVDQU        32(R10)(SI*1), Y10
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y2, Y10, Y10
-	VPAND          c17<>+0(SB), Y9, Y11
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x04, Y9, Y10
+	VPAND          c2<>+0(SB), Y10, Y10
+	VPAND          c17<>+0(SB), Y8, Y11
 	VPOR           Y11, Y10, Y10
 	VPMADDUBSW     64(DI), Y10, Y10
-	VPSHUFB        c5<>+0(SB), Y8, Y11
+	VPSHUFB        c5<>+0(SB), Y7, Y11
 	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y7, Y7
-	VMOVDQU        32(R10)(SI*1), Y10
-	VPSRLW         $0x06, Y10, Y10
-	VPAND          Y2, Y10, Y10
-	VPSRLW         $0x01, Y9, Y11
-	VPAND          c17<>+0(SB), Y11, Y11
-	VPOR           Y11, Y10, Y10
-	VPMADDUBSW     96(DI), Y10, Y10
-	VPSHUFB        c6<>+0(SB), Y8, Y11
-	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y7, Y7
-	VPAND          64(R10)(SI*1), Y2, Y10
-	VPSRLW         $0x02, Y9, Y11
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x01, Y8, Y10
+	VPAND          c17<>+0(SB), Y10, Y10
+	VPOR           Y10, Y9, Y9
+	VPMADDUBSW     96(DI), Y9, Y9
+	VPSHUFB        c6<>+0(SB), Y7, Y10
+	VPMADDWD       Y10, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VMOVDQU        64(R10)(SI*1), Y9
+	VPAND          c2<>+0(SB), Y9, Y10
+	VPSRLW         $0x02, Y8, Y11
 	VPAND          c17<>+0(SB), Y11, Y11
 	VPOR           Y11, Y10, Y10
 	VPMADDUBSW     128(DI), Y10, Y10
-	VPSHUFB        c7<>+0(SB), Y8, Y11
+	VPSHUFB        c7<>+0(SB), Y7, Y11
 	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y7, Y7
-	VMOVDQU        64(R10)(SI*1), Y10
-	VPSRLW         $0x02, Y10, Y10
-	VPAND          Y2, Y10, Y10
-	VPSRLW         $0x03, Y9, Y11
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x02, Y9, Y10
+	VPAND          c2<>+0(SB), Y10, Y10
+	VPSRLW         $0x03, Y8, Y11
 	VPAND          c17<>+0(SB), Y11, Y11
 	VPOR           Y11, Y10, Y10
 	VPMADDUBSW     160(DI), Y10, Y10
-	VPSHUFB        c8<>+0(SB), Y8, Y11
+	VPSHUFB        c8<>+0(SB), Y7, Y11
 	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y7, Y7
-	VMOVDQU        64(R10)(SI*1), Y10
-	VPSRLW         $0x04, Y10, Y10
-	VPAND          Y2, Y10, Y10
-	VPSRLW         $0x04, Y9, Y11
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x04, Y9, Y10
+	VPAND          c2<>+0(SB), Y10, Y10
+	VPSRLW         $0x04, Y8, Y11
 	VPAND          c17<>+0(SB), Y11, Y11
 	VPOR           Y11, Y10, Y10
 	VPMADDUBSW     192(DI), Y10, Y10
-	VPSHUFB        c9<>+0(SB), Y8, Y11
+	VPSHUFB        c9<>+0(SB), Y7, Y11
 	VPMADDWD       Y11, Y10, Y10
-	VPADDD         Y10, Y7, Y7
-	VMOVDQU        64(R10)(SI*1), Y10
-	VPSRLW         $0x06, Y10, Y10
-	VPAND          Y2, Y10, Y10
-	VPSRLW         $0x05, Y9, Y9
-	VPAND          c17<>+0(SB), Y9, Y9
-	VPOR           Y9, Y10, Y10
-	VPMADDUBSW     224(DI), Y10, Y10
-	VPSHUFB        c10<>+0(SB), Y8, Y9
-	VPMADDWD       Y9, Y10, Y10
-	VPADDD         Y10, Y7, Y7
-	VPMADDWD       Y3, Y8, Y3
-	VPSLLD         $0x02, Y3, Y3
-	VPSUBD         Y3, Y7, Y7
-	VPHADDD        Y7, Y6, Y3
-	VPHADDD        Y3, Y5, Y3
-	VPERM2I128     $0x20, Y3, Y4, Y5
-	VPERM2I128     $0x31, Y3, Y4, Y3
-	VPADDD         Y3, Y5, Y5
+	VPADDD         Y10, Y6, Y6
+	VPSRLW         $0x06, Y9, Y9
+	VPAND          c2<>+0(SB), Y9, Y9
+	VPSRLW         $0x05, Y8, Y8
+	VPAND          c17<>+0(SB), Y8, Y8
+	VPOR           Y8, Y9, Y9
+	VPMADDUBSW     224(DI), Y9, Y9
+	VPSHUFB        c10<>+0(SB), Y7, Y8
+	VPMADDWD       Y8, Y9, Y9
+	VPADDD         Y9, Y6, Y6
+	VPMADDWD       Y2, Y7, Y2
+	VPSLLD         $0x02, Y2, Y2
+	VPSUBD         Y2, Y6, Y6
+	VPHADDD        Y6, Y5, Y2
+	VPHADDD        Y2, Y4, Y2
+	VPERM2I128     $0x20, Y2, Y3, Y4
+	VPERM2I128     $0x31, Y2, Y3, Y2
+	VPADDD         Y2, Y4, Y4
 	MOVWLZX        108(R9)(SI*1), R12
 	SHLQ           $0x10, R12
 	MOVW           108(R9)(DX*2), R12
@@ -1371,7 +1305,7 @@ block4:
 	MOVW           108(R9)(DX*1), R12
 	SHLQ           $0x10, R12
 	MOVW           108(R9), R12
-	VMOVQ          R12, X3
+	VMOVQ          R12, X2
 	MOVWLZX        108(R10)(SI*1), R12
 	SHLQ           $0x10, R12
 	MOVW           108(R10)(DX*2), R12
@@ -1379,13 +1313,13 @@ block4:
 	MOVW           108(R10)(DX*1), R12
 	SHLQ           $0x10, R12
 	MOVW           108(R10), R12
-	VPINSRQ        $0x01, R12, X3, X3
-	VCVTPH2PS      X3, Y3
-	VCVTDQ2PS      Y5, Y5
-	VBROADCASTSS   304(DI), Y4
-	VMULPS         Y4, Y3, Y3
-	VMULPS         Y3, Y5, Y5
-	VADDPS         Y5, Y0, Y0
+	VPINSRQ        $0x01, R12, X2, X2
+	VCVTPH2PS      X2, Y2
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   304(DI), Y3
+	VMULPS         Y3, Y2, Y2
+	VMULPS         Y2, Y4, Y4
+	VADDPS         Y4, Y0, Y0
 	ADDQ           $+880, R11
 	ADDQ           $+110, R9
 	ADDQ           $+110, R10
@@ -2737,7 +2671,6 @@ TEXT ·gemvQ6KAVX2(SB), NOSPLIT, $0-48
 	MOVQ    groups+32(FP), BX
 	LEAQ    (DX)(DX*2), SI
 	VMOVDQU c0<>+0(SB), Y1
-	VMOVDQU c22<>+0(SB), Y2
 
 group9:
 	MOVQ   x+40(FP), DI
@@ -2748,29 +2681,110 @@ group9:
 	VXORPS Y0, Y0, Y0
 
 block10:
-	VMOVDQU      256(DI), Y3
-	VPSHUFB      c11<>+0(SB), Y3, Y3
-	VPERMQ       $0xd8, Y3, Y3
+	VMOVDQU      256(DI), Y2
+	VPSHUFB      c11<>+0(SB), Y2, Y2
+	VPERMQ       $0xd8, Y2, Y2
 	PREFETCHT1   (R11)
 	PREFETCHT1   64(R11)
 	PREFETCHT1   128(R11)
 	PREFETCHT1   192(R11)
-	VMOVDQU      192(R9), X5
-	VPSHUFB      c2<>+0(SB), X5, X5
+	VMOVDQU      192(R9), X4
+	VPSHUFB      c1<>+0(SB), X4, X4
+	VPMOVSXBW    X4, Y4
+	VMOVDQU      (R9), Y5
+	VMOVDQU      32(R9), Y6
+	VMOVDQU      128(R9), Y7
+	VPAND        Y1, Y5, Y3
+	VPSLLW       $0x04, Y7, Y8
+	VPAND        c22<>+0(SB), Y8, Y8
+	VPOR         Y8, Y3, Y3
+	VPMADDUBSW   (DI), Y3, Y3
+	VPSHUFB      c3<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y3, Y3
+	VPAND        Y1, Y6, Y8
+	VPSLLW       $0x02, Y7, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   32(DI), Y8, Y8
+	VPSHUFB      c4<>+0(SB), Y4, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y3, Y3
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPAND        c22<>+0(SB), Y7, Y8
+	VPOR         Y8, Y5, Y5
+	VPMADDUBSW   64(DI), Y5, Y5
+	VPSHUFB      c5<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPSRLW       $0x04, Y6, Y5
+	VPAND        Y1, Y5, Y5
+	VPSRLW       $0x02, Y7, Y6
+	VPAND        c22<>+0(SB), Y6, Y6
+	VPOR         Y6, Y5, Y5
+	VPMADDUBSW   96(DI), Y5, Y5
+	VPSHUFB      c6<>+0(SB), Y4, Y6
+	VPMADDWD     Y6, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VMOVDQU      64(R9), Y5
+	VMOVDQU      96(R9), Y6
+	VMOVDQU      160(R9), Y7
+	VPAND        Y1, Y5, Y8
+	VPSLLW       $0x04, Y7, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPSHUFB      c7<>+0(SB), Y4, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y3, Y3
+	VPAND        Y1, Y6, Y8
+	VPSLLW       $0x02, Y7, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
+	VPOR         Y9, Y8, Y8
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPSHUFB      c8<>+0(SB), Y4, Y9
+	VPMADDWD     Y9, Y8, Y8
+	VPADDD       Y8, Y3, Y3
+	VPSRLW       $0x04, Y5, Y5
+	VPAND        Y1, Y5, Y5
+	VPAND        c22<>+0(SB), Y7, Y8
+	VPOR         Y8, Y5, Y5
+	VPMADDUBSW   192(DI), Y5, Y5
+	VPSHUFB      c9<>+0(SB), Y4, Y8
+	VPMADDWD     Y8, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPSRLW       $0x04, Y6, Y5
+	VPAND        Y1, Y5, Y5
+	VPSRLW       $0x02, Y7, Y6
+	VPAND        c22<>+0(SB), Y6, Y6
+	VPOR         Y6, Y5, Y5
+	VPMADDUBSW   224(DI), Y5, Y5
+	VPSHUFB      c10<>+0(SB), Y4, Y6
+	VPMADDWD     Y6, Y5, Y5
+	VPADDD       Y5, Y3, Y3
+	VPMADDWD     Y2, Y4, Y4
+	VPSLLD       $0x05, Y4, Y4
+	VPSUBD       Y4, Y3, Y3
+	PREFETCHT1   256(R11)
+	PREFETCHT1   320(R11)
+	PREFETCHT1   384(R11)
+	PREFETCHT1   448(R11)
+	VMOVDQU      192(R9)(DX*1), X5
+	VPSHUFB      c1<>+0(SB), X5, X5
 	VPMOVSXBW    X5, Y5
-	VMOVDQU      (R9), Y6
-	VMOVDQU      32(R9), Y7
-	VMOVDQU      128(R9), Y8
+	VMOVDQU      (R9)(DX*1), Y6
+	VMOVDQU      32(R9)(DX*1), Y7
+	VMOVDQU      128(R9)(DX*1), Y8
 	VPAND        Y1, Y6, Y4
 	VPSLLW       $0x04, Y8, Y9
-	VPAND        Y2, Y9, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
 	VPOR         Y9, Y4, Y4
 	VPMADDUBSW   (DI), Y4, Y4
 	VPSHUFB      c3<>+0(SB), Y5, Y9
 	VPMADDWD     Y9, Y4, Y4
 	VPAND        Y1, Y7, Y9
 	VPSLLW       $0x02, Y8, Y10
-	VPAND        Y2, Y10, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   32(DI), Y9, Y9
 	VPSHUFB      c4<>+0(SB), Y5, Y10
@@ -2778,7 +2792,7 @@ block10:
 	VPADDD       Y9, Y4, Y4
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPAND        Y2, Y8, Y9
+	VPAND        c22<>+0(SB), Y8, Y9
 	VPOR         Y9, Y6, Y6
 	VPMADDUBSW   64(DI), Y6, Y6
 	VPSHUFB      c5<>+0(SB), Y5, Y9
@@ -2787,18 +2801,18 @@ block10:
 	VPSRLW       $0x04, Y7, Y6
 	VPAND        Y1, Y6, Y6
 	VPSRLW       $0x02, Y8, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c22<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPMADDUBSW   96(DI), Y6, Y6
 	VPSHUFB      c6<>+0(SB), Y5, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VMOVDQU      64(R9), Y6
-	VMOVDQU      96(R9), Y7
-	VMOVDQU      160(R9), Y8
+	VMOVDQU      64(R9)(DX*1), Y6
+	VMOVDQU      96(R9)(DX*1), Y7
+	VMOVDQU      160(R9)(DX*1), Y8
 	VPAND        Y1, Y6, Y9
 	VPSLLW       $0x04, Y8, Y10
-	VPAND        Y2, Y10, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   128(DI), Y9, Y9
 	VPSHUFB      c7<>+0(SB), Y5, Y10
@@ -2806,7 +2820,7 @@ block10:
 	VPADDD       Y9, Y4, Y4
 	VPAND        Y1, Y7, Y9
 	VPSLLW       $0x02, Y8, Y10
-	VPAND        Y2, Y10, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
 	VPOR         Y10, Y9, Y9
 	VPMADDUBSW   160(DI), Y9, Y9
 	VPSHUFB      c8<>+0(SB), Y5, Y10
@@ -2814,7 +2828,7 @@ block10:
 	VPADDD       Y9, Y4, Y4
 	VPSRLW       $0x04, Y6, Y6
 	VPAND        Y1, Y6, Y6
-	VPAND        Y2, Y8, Y9
+	VPAND        c22<>+0(SB), Y8, Y9
 	VPOR         Y9, Y6, Y6
 	VPMADDUBSW   192(DI), Y6, Y6
 	VPSHUFB      c9<>+0(SB), Y5, Y9
@@ -2823,281 +2837,117 @@ block10:
 	VPSRLW       $0x04, Y7, Y6
 	VPAND        Y1, Y6, Y6
 	VPSRLW       $0x02, Y8, Y7
-	VPAND        Y2, Y7, Y7
+	VPAND        c22<>+0(SB), Y7, Y7
 	VPOR         Y7, Y6, Y6
 	VPMADDUBSW   224(DI), Y6, Y6
 	VPSHUFB      c10<>+0(SB), Y5, Y7
 	VPMADDWD     Y7, Y6, Y6
 	VPADDD       Y6, Y4, Y4
-	VPMADDWD     Y3, Y5, Y5
+	VPMADDWD     Y2, Y5, Y5
 	VPSLLD       $0x05, Y5, Y5
 	VPSUBD       Y5, Y4, Y4
-	PREFETCHT1   256(R11)
-	PREFETCHT1   320(R11)
-	PREFETCHT1   384(R11)
-	PREFETCHT1   448(R11)
-	VMOVDQU      192(R9)(DX*1), X6
-	VPSHUFB      c2<>+0(SB), X6, X6
-	VPMOVSXBW    X6, Y6
-	VMOVDQU      (R9)(DX*1), Y7
-	VMOVDQU      32(R9)(DX*1), Y8
-	VMOVDQU      128(R9)(DX*1), Y9
-	VPAND        Y1, Y7, Y5
-	VPSLLW       $0x04, Y9, Y10
-	VPAND        Y2, Y10, Y10
-	VPOR         Y10, Y5, Y5
-	VPMADDUBSW   (DI), Y5, Y5
-	VPSHUFB      c3<>+0(SB), Y6, Y10
-	VPMADDWD     Y10, Y5, Y5
-	VPAND        Y1, Y8, Y10
-	VPSLLW       $0x02, Y9, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   32(DI), Y10, Y10
-	VPSHUFB      c4<>+0(SB), Y6, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPAND        Y2, Y9, Y10
-	VPOR         Y10, Y7, Y7
-	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y10
-	VPMADDWD     Y10, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPSRLW       $0x04, Y8, Y7
-	VPAND        Y1, Y7, Y7
-	VPSRLW       $0x02, Y9, Y8
-	VPAND        Y2, Y8, Y8
-	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   96(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VMOVDQU      64(R9)(DX*1), Y7
-	VMOVDQU      96(R9)(DX*1), Y8
-	VMOVDQU      160(R9)(DX*1), Y9
-	VPAND        Y1, Y7, Y10
-	VPSLLW       $0x04, Y9, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   128(DI), Y10, Y10
-	VPSHUFB      c7<>+0(SB), Y6, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPAND        Y1, Y8, Y10
-	VPSLLW       $0x02, Y9, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   160(DI), Y10, Y10
-	VPSHUFB      c8<>+0(SB), Y6, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPAND        Y2, Y9, Y10
-	VPOR         Y10, Y7, Y7
-	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y10
-	VPMADDWD     Y10, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPSRLW       $0x04, Y8, Y7
-	VPAND        Y1, Y7, Y7
-	VPSRLW       $0x02, Y9, Y8
-	VPAND        Y2, Y8, Y8
-	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPMADDWD     Y3, Y6, Y6
-	VPSLLD       $0x05, Y6, Y6
-	VPSUBD       Y6, Y5, Y5
-	VPHADDD      Y5, Y4, Y4
+	VPHADDD      Y4, Y3, Y3
 	PREFETCHT1   512(R11)
 	PREFETCHT1   576(R11)
 	PREFETCHT1   640(R11)
 	PREFETCHT1   704(R11)
-	VMOVDQU      192(R9)(DX*2), X6
-	VPSHUFB      c2<>+0(SB), X6, X6
-	VPMOVSXBW    X6, Y6
-	VMOVDQU      (R9)(DX*2), Y7
-	VMOVDQU      32(R9)(DX*2), Y8
-	VMOVDQU      128(R9)(DX*2), Y9
-	VPAND        Y1, Y7, Y5
-	VPSLLW       $0x04, Y9, Y10
-	VPAND        Y2, Y10, Y10
-	VPOR         Y10, Y5, Y5
-	VPMADDUBSW   (DI), Y5, Y5
-	VPSHUFB      c3<>+0(SB), Y6, Y10
-	VPMADDWD     Y10, Y5, Y5
-	VPAND        Y1, Y8, Y10
-	VPSLLW       $0x02, Y9, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   32(DI), Y10, Y10
-	VPSHUFB      c4<>+0(SB), Y6, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPAND        Y2, Y9, Y10
-	VPOR         Y10, Y7, Y7
-	VPMADDUBSW   64(DI), Y7, Y7
-	VPSHUFB      c5<>+0(SB), Y6, Y10
-	VPMADDWD     Y10, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPSRLW       $0x04, Y8, Y7
-	VPAND        Y1, Y7, Y7
-	VPSRLW       $0x02, Y9, Y8
-	VPAND        Y2, Y8, Y8
-	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   96(DI), Y7, Y7
-	VPSHUFB      c6<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VMOVDQU      64(R9)(DX*2), Y7
-	VMOVDQU      96(R9)(DX*2), Y8
-	VMOVDQU      160(R9)(DX*2), Y9
-	VPAND        Y1, Y7, Y10
-	VPSLLW       $0x04, Y9, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   128(DI), Y10, Y10
-	VPSHUFB      c7<>+0(SB), Y6, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPAND        Y1, Y8, Y10
-	VPSLLW       $0x02, Y9, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y10, Y10
-	VPMADDUBSW   160(DI), Y10, Y10
-	VPSHUFB      c8<>+0(SB), Y6, Y11
-	VPMADDWD     Y11, Y10, Y10
-	VPADDD       Y10, Y5, Y5
-	VPSRLW       $0x04, Y7, Y7
-	VPAND        Y1, Y7, Y7
-	VPAND        Y2, Y9, Y10
-	VPOR         Y10, Y7, Y7
-	VPMADDUBSW   192(DI), Y7, Y7
-	VPSHUFB      c9<>+0(SB), Y6, Y10
-	VPMADDWD     Y10, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPSRLW       $0x04, Y8, Y7
-	VPAND        Y1, Y7, Y7
-	VPSRLW       $0x02, Y9, Y8
-	VPAND        Y2, Y8, Y8
-	VPOR         Y8, Y7, Y7
-	VPMADDUBSW   224(DI), Y7, Y7
-	VPSHUFB      c10<>+0(SB), Y6, Y8
-	VPMADDWD     Y8, Y7, Y7
-	VPADDD       Y7, Y5, Y5
-	VPMADDWD     Y3, Y6, Y6
-	VPSLLD       $0x05, Y6, Y6
-	VPSUBD       Y6, Y5, Y5
+	VMOVDQU      192(R9)(DX*2), X5
+	VPSHUFB      c1<>+0(SB), X5, X5
+	VPMOVSXBW    X5, Y5
+	VMOVDQU      (R9)(DX*2), Y6
+	VMOVDQU      32(R9)(DX*2), Y7
+	VMOVDQU      128(R9)(DX*2), Y8
+	VPAND        Y1, Y6, Y4
+	VPSLLW       $0x04, Y8, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
+	VPOR         Y9, Y4, Y4
+	VPMADDUBSW   (DI), Y4, Y4
+	VPSHUFB      c3<>+0(SB), Y5, Y9
+	VPMADDWD     Y9, Y4, Y4
+	VPAND        Y1, Y7, Y9
+	VPSLLW       $0x02, Y8, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   32(DI), Y9, Y9
+	VPSHUFB      c4<>+0(SB), Y5, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPAND        c22<>+0(SB), Y8, Y9
+	VPOR         Y9, Y6, Y6
+	VPMADDUBSW   64(DI), Y6, Y6
+	VPSHUFB      c5<>+0(SB), Y5, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VPSRLW       $0x04, Y7, Y6
+	VPAND        Y1, Y6, Y6
+	VPSRLW       $0x02, Y8, Y7
+	VPAND        c22<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   96(DI), Y6, Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VMOVDQU      64(R9)(DX*2), Y6
+	VMOVDQU      96(R9)(DX*2), Y7
+	VMOVDQU      160(R9)(DX*2), Y8
+	VPAND        Y1, Y6, Y9
+	VPSLLW       $0x04, Y8, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPSHUFB      c7<>+0(SB), Y5, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPAND        Y1, Y7, Y9
+	VPSLLW       $0x02, Y8, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPSHUFB      c8<>+0(SB), Y5, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPAND        c22<>+0(SB), Y8, Y9
+	VPOR         Y9, Y6, Y6
+	VPMADDUBSW   192(DI), Y6, Y6
+	VPSHUFB      c9<>+0(SB), Y5, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VPSRLW       $0x04, Y7, Y6
+	VPAND        Y1, Y6, Y6
+	VPSRLW       $0x02, Y8, Y7
+	VPAND        c22<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   224(DI), Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VPMADDWD     Y2, Y5, Y5
+	VPSLLD       $0x05, Y5, Y5
+	VPSUBD       Y5, Y4, Y4
 	PREFETCHT1   768(R11)
 	PREFETCHT1   832(R11)
 	PREFETCHT1   896(R11)
 	PREFETCHT1   960(R11)
-	VMOVDQU      192(R9)(SI*1), X7
-	VPSHUFB      c2<>+0(SB), X7, X7
-	VPMOVSXBW    X7, Y7
-	VMOVDQU      (R9)(SI*1), Y8
-	VMOVDQU      32(R9)(SI*1), Y9
-	VMOVDQU      128(R9)(SI*1), Y10
-	VPAND        Y1, Y8, Y6
-	VPSLLW       $0x04, Y10, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y6, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c3<>+0(SB), Y7, Y11
-	VPMADDWD     Y11, Y6, Y6
-	VPAND        Y1, Y9, Y11
-	VPSLLW       $0x02, Y10, Y12
-	VPAND        Y2, Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPSHUFB      c4<>+0(SB), Y7, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y1, Y8, Y8
-	VPAND        Y2, Y10, Y11
-	VPOR         Y11, Y8, Y8
-	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y11
-	VPMADDWD     Y11, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPSRLW       $0x04, Y9, Y8
-	VPAND        Y1, Y8, Y8
-	VPSRLW       $0x02, Y10, Y9
-	VPAND        Y2, Y9, Y9
-	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      64(R9)(SI*1), Y8
-	VMOVDQU      96(R9)(SI*1), Y9
-	VMOVDQU      160(R9)(SI*1), Y10
-	VPAND        Y1, Y8, Y11
-	VPSLLW       $0x04, Y10, Y12
-	VPAND        Y2, Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPSHUFB      c7<>+0(SB), Y7, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPAND        Y1, Y9, Y11
-	VPSLLW       $0x02, Y10, Y12
-	VPAND        Y2, Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPSHUFB      c8<>+0(SB), Y7, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y1, Y8, Y8
-	VPAND        Y2, Y10, Y11
-	VPOR         Y11, Y8, Y8
-	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y11
-	VPMADDWD     Y11, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPSRLW       $0x04, Y9, Y8
-	VPAND        Y1, Y8, Y8
-	VPSRLW       $0x02, Y10, Y9
-	VPAND        Y2, Y9, Y9
-	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDWD     Y3, Y7, Y7
-	VPSLLD       $0x05, Y7, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPHADDD      Y6, Y5, Y5
-	VPHADDD      Y5, Y4, Y4
-	PREFETCHT1   1024(R11)
-	PREFETCHT1   1088(R11)
-	PREFETCHT1   1152(R11)
-	PREFETCHT1   1216(R11)
-	VMOVDQU      192(R10), X6
-	VPSHUFB      c2<>+0(SB), X6, X6
+	VMOVDQU      192(R9)(SI*1), X6
+	VPSHUFB      c1<>+0(SB), X6, X6
 	VPMOVSXBW    X6, Y6
-	VMOVDQU      (R10), Y7
-	VMOVDQU      32(R10), Y8
-	VMOVDQU      128(R10), Y9
+	VMOVDQU      (R9)(SI*1), Y7
+	VMOVDQU      32(R9)(SI*1), Y8
+	VMOVDQU      128(R9)(SI*1), Y9
 	VPAND        Y1, Y7, Y5
 	VPSLLW       $0x04, Y9, Y10
-	VPAND        Y2, Y10, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
 	VPOR         Y10, Y5, Y5
 	VPMADDUBSW   (DI), Y5, Y5
 	VPSHUFB      c3<>+0(SB), Y6, Y10
 	VPMADDWD     Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
 	VPSLLW       $0x02, Y9, Y11
-	VPAND        Y2, Y11, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   32(DI), Y10, Y10
 	VPSHUFB      c4<>+0(SB), Y6, Y11
@@ -3105,7 +2955,7 @@ block10:
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y1, Y7, Y7
-	VPAND        Y2, Y9, Y10
+	VPAND        c22<>+0(SB), Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   64(DI), Y7, Y7
 	VPSHUFB      c5<>+0(SB), Y6, Y10
@@ -3114,18 +2964,18 @@ block10:
 	VPSRLW       $0x04, Y8, Y7
 	VPAND        Y1, Y7, Y7
 	VPSRLW       $0x02, Y9, Y8
-	VPAND        Y2, Y8, Y8
+	VPAND        c22<>+0(SB), Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   96(DI), Y7, Y7
 	VPSHUFB      c6<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VMOVDQU      64(R10), Y7
-	VMOVDQU      96(R10), Y8
-	VMOVDQU      160(R10), Y9
+	VMOVDQU      64(R9)(SI*1), Y7
+	VMOVDQU      96(R9)(SI*1), Y8
+	VMOVDQU      160(R9)(SI*1), Y9
 	VPAND        Y1, Y7, Y10
 	VPSLLW       $0x04, Y9, Y11
-	VPAND        Y2, Y11, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   128(DI), Y10, Y10
 	VPSHUFB      c7<>+0(SB), Y6, Y11
@@ -3133,7 +2983,7 @@ block10:
 	VPADDD       Y10, Y5, Y5
 	VPAND        Y1, Y8, Y10
 	VPSLLW       $0x02, Y9, Y11
-	VPAND        Y2, Y11, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
 	VPOR         Y11, Y10, Y10
 	VPMADDUBSW   160(DI), Y10, Y10
 	VPSHUFB      c8<>+0(SB), Y6, Y11
@@ -3141,7 +2991,7 @@ block10:
 	VPADDD       Y10, Y5, Y5
 	VPSRLW       $0x04, Y7, Y7
 	VPAND        Y1, Y7, Y7
-	VPAND        Y2, Y9, Y10
+	VPAND        c22<>+0(SB), Y9, Y10
 	VPOR         Y10, Y7, Y7
 	VPMADDUBSW   192(DI), Y7, Y7
 	VPSHUFB      c9<>+0(SB), Y6, Y10
@@ -3150,116 +3000,276 @@ block10:
 	VPSRLW       $0x04, Y8, Y7
 	VPAND        Y1, Y7, Y7
 	VPSRLW       $0x02, Y9, Y8
-	VPAND        Y2, Y8, Y8
+	VPAND        c22<>+0(SB), Y8, Y8
 	VPOR         Y8, Y7, Y7
 	VPMADDUBSW   224(DI), Y7, Y7
 	VPSHUFB      c10<>+0(SB), Y6, Y8
 	VPMADDWD     Y8, Y7, Y7
 	VPADDD       Y7, Y5, Y5
-	VPMADDWD     Y3, Y6, Y6
+	VPMADDWD     Y2, Y6, Y6
 	VPSLLD       $0x05, Y6, Y6
 	VPSUBD       Y6, Y5, Y5
+	VPHADDD      Y5, Y4, Y4
+	VPHADDD      Y4, Y3, Y3
+	PREFETCHT1   1024(R11)
+	PREFETCHT1   1088(R11)
+	PREFETCHT1   1152(R11)
+	PREFETCHT1   1216(R11)
+	VMOVDQU      192(R10), X5
+	VPSHUFB      c1<>+0(SB), X5, X5
+	VPMOVSXBW    X5, Y5
+	VMOVDQU      (R10), Y6
+	VMOVDQU      32(R10), Y7
+	VMOVDQU      128(R10), Y8
+	VPAND        Y1, Y6, Y4
+	VPSLLW       $0x04, Y8, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
+	VPOR         Y9, Y4, Y4
+	VPMADDUBSW   (DI), Y4, Y4
+	VPSHUFB      c3<>+0(SB), Y5, Y9
+	VPMADDWD     Y9, Y4, Y4
+	VPAND        Y1, Y7, Y9
+	VPSLLW       $0x02, Y8, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   32(DI), Y9, Y9
+	VPSHUFB      c4<>+0(SB), Y5, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPAND        c22<>+0(SB), Y8, Y9
+	VPOR         Y9, Y6, Y6
+	VPMADDUBSW   64(DI), Y6, Y6
+	VPSHUFB      c5<>+0(SB), Y5, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VPSRLW       $0x04, Y7, Y6
+	VPAND        Y1, Y6, Y6
+	VPSRLW       $0x02, Y8, Y7
+	VPAND        c22<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   96(DI), Y6, Y6
+	VPSHUFB      c6<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VMOVDQU      64(R10), Y6
+	VMOVDQU      96(R10), Y7
+	VMOVDQU      160(R10), Y8
+	VPAND        Y1, Y6, Y9
+	VPSLLW       $0x04, Y8, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   128(DI), Y9, Y9
+	VPSHUFB      c7<>+0(SB), Y5, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPAND        Y1, Y7, Y9
+	VPSLLW       $0x02, Y8, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y9, Y9
+	VPMADDUBSW   160(DI), Y9, Y9
+	VPSHUFB      c8<>+0(SB), Y5, Y10
+	VPMADDWD     Y10, Y9, Y9
+	VPADDD       Y9, Y4, Y4
+	VPSRLW       $0x04, Y6, Y6
+	VPAND        Y1, Y6, Y6
+	VPAND        c22<>+0(SB), Y8, Y9
+	VPOR         Y9, Y6, Y6
+	VPMADDUBSW   192(DI), Y6, Y6
+	VPSHUFB      c9<>+0(SB), Y5, Y9
+	VPMADDWD     Y9, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VPSRLW       $0x04, Y7, Y6
+	VPAND        Y1, Y6, Y6
+	VPSRLW       $0x02, Y8, Y7
+	VPAND        c22<>+0(SB), Y7, Y7
+	VPOR         Y7, Y6, Y6
+	VPMADDUBSW   224(DI), Y6, Y6
+	VPSHUFB      c10<>+0(SB), Y5, Y7
+	VPMADDWD     Y7, Y6, Y6
+	VPADDD       Y6, Y4, Y4
+	VPMADDWD     Y2, Y5, Y5
+	VPSLLD       $0x05, Y5, Y5
+	VPSUBD       Y5, Y4, Y4
 	PREFETCHT1   1280(R11)
 	PREFETCHT1   1344(R11)
 	PREFETCHT1   1408(R11)
 	PREFETCHT1   1472(R11)
-	VMOVDQU      192(R10)(DX*1), X7
-	VPSHUFB      c2<>+0(SB), X7, X7
-	VPMOVSXBW    X7, Y7
-	VMOVDQU      (R10)(DX*1), Y8
-	VMOVDQU      32(R10)(DX*1), Y9
-	VMOVDQU      128(R10)(DX*1), Y10
-	VPAND        Y1, Y8, Y6
-	VPSLLW       $0x04, Y10, Y11
-	VPAND        Y2, Y11, Y11
-	VPOR         Y11, Y6, Y6
-	VPMADDUBSW   (DI), Y6, Y6
-	VPSHUFB      c3<>+0(SB), Y7, Y11
-	VPMADDWD     Y11, Y6, Y6
-	VPAND        Y1, Y9, Y11
-	VPSLLW       $0x02, Y10, Y12
-	VPAND        Y2, Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   32(DI), Y11, Y11
-	VPSHUFB      c4<>+0(SB), Y7, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y1, Y8, Y8
-	VPAND        Y2, Y10, Y11
-	VPOR         Y11, Y8, Y8
-	VPMADDUBSW   64(DI), Y8, Y8
-	VPSHUFB      c5<>+0(SB), Y7, Y11
-	VPMADDWD     Y11, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPSRLW       $0x04, Y9, Y8
-	VPAND        Y1, Y8, Y8
-	VPSRLW       $0x02, Y10, Y9
-	VPAND        Y2, Y9, Y9
-	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   96(DI), Y8, Y8
-	VPSHUFB      c6<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VMOVDQU      64(R10)(DX*1), Y8
-	VMOVDQU      96(R10)(DX*1), Y9
-	VMOVDQU      160(R10)(DX*1), Y10
-	VPAND        Y1, Y8, Y11
-	VPSLLW       $0x04, Y10, Y12
-	VPAND        Y2, Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   128(DI), Y11, Y11
-	VPSHUFB      c7<>+0(SB), Y7, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPAND        Y1, Y9, Y11
-	VPSLLW       $0x02, Y10, Y12
-	VPAND        Y2, Y12, Y12
-	VPOR         Y12, Y11, Y11
-	VPMADDUBSW   160(DI), Y11, Y11
-	VPSHUFB      c8<>+0(SB), Y7, Y12
-	VPMADDWD     Y12, Y11, Y11
-	VPADDD       Y11, Y6, Y6
-	VPSRLW       $0x04, Y8, Y8
-	VPAND        Y1, Y8, Y8
-	VPAND        Y2, Y10, Y11
-	VPOR         Y11, Y8, Y8
-	VPMADDUBSW   192(DI), Y8, Y8
-	VPSHUFB      c9<>+0(SB), Y7, Y11
-	VPMADDWD     Y11, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPSRLW       $0x04, Y9, Y8
-	VPAND        Y1, Y8, Y8
-	VPSRLW       $0x02, Y10, Y9
-	VPAND        Y2, Y9, Y9
-	VPOR         Y9, Y8, Y8
-	VPMADDUBSW   224(DI), Y8, Y8
-	VPSHUFB      c10<>+0(SB), Y7, Y9
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMADDWD     Y3, Y7, Y7
-	VPSLLD       $0x05, Y7, Y7
-	VPSUBD       Y7, Y6, Y6
-	VPHADDD      Y6, Y5, Y5
+	VMOVDQU      192(R10)(DX*1), X6
+	VPSHUFB      c1<>+0(SB), X6, X6
+	VPMOVSXBW    X6, Y6
+	VMOVDQU      (R10)(DX*1), Y7
+	VMOVDQU      32(R10)(DX*1), Y8
+	VMOVDQU      128(R10)(DX*1), Y9
+	VPAND        Y1, Y7, Y5
+	VPSLLW       $0x04, Y9, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y5, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSHUFB      c3<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y5, Y5
+	VPAND        Y1, Y8, Y10
+	VPSLLW       $0x02, Y9, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   32(DI), Y10, Y10
+	VPSHUFB      c4<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        Y1, Y7, Y7
+	VPAND        c22<>+0(SB), Y9, Y10
+	VPOR         Y10, Y7, Y7
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPSHUFB      c5<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPSRLW       $0x04, Y8, Y7
+	VPAND        Y1, Y7, Y7
+	VPSRLW       $0x02, Y9, Y8
+	VPAND        c22<>+0(SB), Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   96(DI), Y7, Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      64(R10)(DX*1), Y7
+	VMOVDQU      96(R10)(DX*1), Y8
+	VMOVDQU      160(R10)(DX*1), Y9
+	VPAND        Y1, Y7, Y10
+	VPSLLW       $0x04, Y9, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   128(DI), Y10, Y10
+	VPSHUFB      c7<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPAND        Y1, Y8, Y10
+	VPSLLW       $0x02, Y9, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   160(DI), Y10, Y10
+	VPSHUFB      c8<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        Y1, Y7, Y7
+	VPAND        c22<>+0(SB), Y9, Y10
+	VPOR         Y10, Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPSHUFB      c9<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPSRLW       $0x04, Y8, Y7
+	VPAND        Y1, Y7, Y7
+	VPSRLW       $0x02, Y9, Y8
+	VPAND        c22<>+0(SB), Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   224(DI), Y7, Y7
+	VPSHUFB      c10<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDWD     Y2, Y6, Y6
+	VPSLLD       $0x05, Y6, Y6
+	VPSUBD       Y6, Y5, Y5
+	VPHADDD      Y5, Y4, Y4
 	PREFETCHT1   1536(R11)
 	PREFETCHT1   1600(R11)
 	PREFETCHT1   1664(R11)
-	VMOVDQU      192(R10)(DX*2), X7
-	VPSHUFB      c2<>+0(SB), X7, X7
+	VMOVDQU      192(R10)(DX*2), X6
+	VPSHUFB      c1<>+0(SB), X6, X6
+	VPMOVSXBW    X6, Y6
+	VMOVDQU      (R10)(DX*2), Y7
+	VMOVDQU      32(R10)(DX*2), Y8
+	VMOVDQU      128(R10)(DX*2), Y9
+	VPAND        Y1, Y7, Y5
+	VPSLLW       $0x04, Y9, Y10
+	VPAND        c22<>+0(SB), Y10, Y10
+	VPOR         Y10, Y5, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSHUFB      c3<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y5, Y5
+	VPAND        Y1, Y8, Y10
+	VPSLLW       $0x02, Y9, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   32(DI), Y10, Y10
+	VPSHUFB      c4<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        Y1, Y7, Y7
+	VPAND        c22<>+0(SB), Y9, Y10
+	VPOR         Y10, Y7, Y7
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPSHUFB      c5<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPSRLW       $0x04, Y8, Y7
+	VPAND        Y1, Y7, Y7
+	VPSRLW       $0x02, Y9, Y8
+	VPAND        c22<>+0(SB), Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   96(DI), Y7, Y7
+	VPSHUFB      c6<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VMOVDQU      64(R10)(DX*2), Y7
+	VMOVDQU      96(R10)(DX*2), Y8
+	VMOVDQU      160(R10)(DX*2), Y9
+	VPAND        Y1, Y7, Y10
+	VPSLLW       $0x04, Y9, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   128(DI), Y10, Y10
+	VPSHUFB      c7<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPAND        Y1, Y8, Y10
+	VPSLLW       $0x02, Y9, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
+	VPOR         Y11, Y10, Y10
+	VPMADDUBSW   160(DI), Y10, Y10
+	VPSHUFB      c8<>+0(SB), Y6, Y11
+	VPMADDWD     Y11, Y10, Y10
+	VPADDD       Y10, Y5, Y5
+	VPSRLW       $0x04, Y7, Y7
+	VPAND        Y1, Y7, Y7
+	VPAND        c22<>+0(SB), Y9, Y10
+	VPOR         Y10, Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPSHUFB      c9<>+0(SB), Y6, Y10
+	VPMADDWD     Y10, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPSRLW       $0x04, Y8, Y7
+	VPAND        Y1, Y7, Y7
+	VPSRLW       $0x02, Y9, Y8
+	VPAND        c22<>+0(SB), Y8, Y8
+	VPOR         Y8, Y7, Y7
+	VPMADDUBSW   224(DI), Y7, Y7
+	VPSHUFB      c10<>+0(SB), Y6, Y8
+	VPMADDWD     Y8, Y7, Y7
+	VPADDD       Y7, Y5, Y5
+	VPMADDWD     Y2, Y6, Y6
+	VPSLLD       $0x05, Y6, Y6
+	VPSUBD       Y6, Y5, Y5
+	VMOVDQU      192(R10)(SI*1), X7
+	VPSHUFB      c1<>+0(SB), X7, X7
 	VPMOVSXBW    X7, Y7
-	VMOVDQU      (R10)(DX*2), Y8
-	VMOVDQU      32(R10)(DX*2), Y9
-	VMOVDQU      128(R10)(DX*2), Y10
+	VMOVDQU      (R10)(SI*1), Y8
+	VMOVDQU      32(R10)(SI*1), Y9
+	VMOVDQU      128(R10)(SI*1), Y10
 	VPAND        Y1, Y8, Y6
 	VPSLLW       $0x04, Y10, Y11
-	VPAND        Y2, Y11, Y11
+	VPAND        c22<>+0(SB), Y11, Y11
 	VPOR         Y11, Y6, Y6
 	VPMADDUBSW   (DI), Y6, Y6
 	VPSHUFB      c3<>+0(SB), Y7, Y11
 	VPMADDWD     Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
 	VPSLLW       $0x02, Y10, Y12
-	VPAND        Y2, Y12, Y12
+	VPAND        c22<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   32(DI), Y11, Y11
 	VPSHUFB      c4<>+0(SB), Y7, Y12
@@ -3267,7 +3277,7 @@ block10:
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
-	VPAND        Y2, Y10, Y11
+	VPAND        c22<>+0(SB), Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   64(DI), Y8, Y8
 	VPSHUFB      c5<>+0(SB), Y7, Y11
@@ -3276,18 +3286,18 @@ block10:
 	VPSRLW       $0x04, Y9, Y8
 	VPAND        Y1, Y8, Y8
 	VPSRLW       $0x02, Y10, Y9
-	VPAND        Y2, Y9, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   96(DI), Y8, Y8
 	VPSHUFB      c6<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VMOVDQU      64(R10)(DX*2), Y8
-	VMOVDQU      96(R10)(DX*2), Y9
-	VMOVDQU      160(R10)(DX*2), Y10
+	VMOVDQU      64(R10)(SI*1), Y8
+	VMOVDQU      96(R10)(SI*1), Y9
+	VMOVDQU      160(R10)(SI*1), Y10
 	VPAND        Y1, Y8, Y11
 	VPSLLW       $0x04, Y10, Y12
-	VPAND        Y2, Y12, Y12
+	VPAND        c22<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   128(DI), Y11, Y11
 	VPSHUFB      c7<>+0(SB), Y7, Y12
@@ -3295,7 +3305,7 @@ block10:
 	VPADDD       Y11, Y6, Y6
 	VPAND        Y1, Y9, Y11
 	VPSLLW       $0x02, Y10, Y12
-	VPAND        Y2, Y12, Y12
+	VPAND        c22<>+0(SB), Y12, Y12
 	VPOR         Y12, Y11, Y11
 	VPMADDUBSW   160(DI), Y11, Y11
 	VPSHUFB      c8<>+0(SB), Y7, Y12
@@ -3303,7 +3313,7 @@ block10:
 	VPADDD       Y11, Y6, Y6
 	VPSRLW       $0x04, Y8, Y8
 	VPAND        Y1, Y8, Y8
-	VPAND        Y2, Y10, Y11
+	VPAND        c22<>+0(SB), Y10, Y11
 	VPOR         Y11, Y8, Y8
 	VPMADDUBSW   192(DI), Y8, Y8
 	VPSHUFB      c9<>+0(SB), Y7, Y11
@@ -3312,97 +3322,20 @@ block10:
 	VPSRLW       $0x04, Y9, Y8
 	VPAND        Y1, Y8, Y8
 	VPSRLW       $0x02, Y10, Y9
-	VPAND        Y2, Y9, Y9
+	VPAND        c22<>+0(SB), Y9, Y9
 	VPOR         Y9, Y8, Y8
 	VPMADDUBSW   224(DI), Y8, Y8
 	VPSHUFB      c10<>+0(SB), Y7, Y9
 	VPMADDWD     Y9, Y8, Y8
 	VPADDD       Y8, Y6, Y6
-	VPMADDWD     Y3, Y7, Y7
-	VPSLLD       $0x05, Y7, Y7
-	VPSUBD       Y7, Y6, Y6
-	VMOVDQU      192(R10)(SI*1), X8
-	VPSHUFB      c2<>+0(SB), X8, X8
-	VPMOVSXBW    X8, Y8
-	VMOVDQU      (R10)(SI*1), Y9
-	VMOVDQU      32(R10)(SI*1), Y10
-	VMOVDQU      128(R10)(SI*1), Y11
-	VPAND        Y1, Y9, Y7
-	VPSLLW       $0x04, Y11, Y12
-	VPAND        Y2, Y12, Y12
-	VPOR         Y12, Y7, Y7
-	VPMADDUBSW   (DI), Y7, Y7
-	VPSHUFB      c3<>+0(SB), Y8, Y12
-	VPMADDWD     Y12, Y7, Y7
-	VPAND        Y1, Y10, Y12
-	VPSLLW       $0x02, Y11, Y13
-	VPAND        Y2, Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   32(DI), Y12, Y12
-	VPSHUFB      c4<>+0(SB), Y8, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y7, Y7
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        Y1, Y9, Y9
-	VPAND        Y2, Y11, Y12
-	VPOR         Y12, Y9, Y9
-	VPMADDUBSW   64(DI), Y9, Y9
-	VPSHUFB      c5<>+0(SB), Y8, Y12
-	VPMADDWD     Y12, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x04, Y10, Y9
-	VPAND        Y1, Y9, Y9
-	VPSRLW       $0x02, Y11, Y10
-	VPAND        Y2, Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   96(DI), Y9, Y9
-	VPSHUFB      c6<>+0(SB), Y8, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VMOVDQU      64(R10)(SI*1), Y9
-	VMOVDQU      96(R10)(SI*1), Y10
-	VMOVDQU      160(R10)(SI*1), Y11
-	VPAND        Y1, Y9, Y12
-	VPSLLW       $0x04, Y11, Y13
-	VPAND        Y2, Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   128(DI), Y12, Y12
-	VPSHUFB      c7<>+0(SB), Y8, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y7, Y7
-	VPAND        Y1, Y10, Y12
-	VPSLLW       $0x02, Y11, Y13
-	VPAND        Y2, Y13, Y13
-	VPOR         Y13, Y12, Y12
-	VPMADDUBSW   160(DI), Y12, Y12
-	VPSHUFB      c8<>+0(SB), Y8, Y13
-	VPMADDWD     Y13, Y12, Y12
-	VPADDD       Y12, Y7, Y7
-	VPSRLW       $0x04, Y9, Y9
-	VPAND        Y1, Y9, Y9
-	VPAND        Y2, Y11, Y12
-	VPOR         Y12, Y9, Y9
-	VPMADDUBSW   192(DI), Y9, Y9
-	VPSHUFB      c9<>+0(SB), Y8, Y12
-	VPMADDWD     Y12, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPSRLW       $0x04, Y10, Y9
-	VPAND        Y1, Y9, Y9
-	VPSRLW       $0x02, Y11, Y10
-	VPAND        Y2, Y10, Y10
-	VPOR         Y10, Y9, Y9
-	VPMADDUBSW   224(DI), Y9, Y9
-	VPSHUFB      c10<>+0(SB), Y8, Y10
-	VPMADDWD     Y10, Y9, Y9
-	VPADDD       Y9, Y7, Y7
-	VPMADDWD     Y3, Y8, Y3
-	VPSLLD       $0x05, Y3, Y3
-	VPSUBD       Y3, Y7, Y7
-	VPHADDD      Y7, Y6, Y3
-	VPHADDD      Y3, Y5, Y3
-	VPERM2I128   $0x20, Y3, Y4, Y5
-	VPERM2I128   $0x31, Y3, Y4, Y3
-	VPADDD       Y3, Y5, Y5
+	VPMADDWD     Y2, Y7, Y2
+	VPSLLD       $0x05, Y2, Y2
+	VPSUBD       Y2, Y6, Y6
+	VPHADDD      Y6, Y5, Y2
+	VPHADDD      Y2, Y4, Y2
+	VPERM2I128   $0x20, Y2, Y3, Y4
+	VPERM2I128   $0x31, Y2, Y3, Y2
+	VPADDD       Y2, Y4, Y4
 	MOVWLZX      208(R9)(SI*1), R12
 	SHLQ         $0x10, R12
 	MOVW         208(R9)(DX*2), R12
@@ -3410,7 +3343,7 @@ block10:
 	MOVW         208(R9)(DX*1), R12
 	SHLQ         $0x10, R12
 	MOVW         208(R9), R12
-	VMOVQ        R12, X3
+	VMOVQ        R12, X2
 	MOVWLZX      208(R10)(SI*1), R12
 	SHLQ         $0x10, R12
 	MOVW         208(R10)(DX*2), R12
@@ -3418,13 +3351,13 @@ block10:
 	MOVW         208(R10)(DX*1), R12
 	SHLQ         $0x10, R12
 	MOVW         208(R10), R12
-	VPINSRQ      $0x01, R12, X3, X3
-	VCVTPH2PS    X3, Y3
-	VCVTDQ2PS    Y5, Y5
-	VBROADCASTSS 304(DI), Y4
-	VMULPS       Y4, Y3, Y3
-	VMULPS       Y3, Y5, Y5
-	VADDPS       Y5, Y0, Y0
+	VPINSRQ      $0x01, R12, X2, X2
+	VCVTPH2PS    X2, Y2
+	VCVTDQ2PS    Y4, Y4
+	VBROADCASTSS 304(DI), Y3
+	VMULPS       Y3, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VADDPS       Y4, Y0, Y0
 	ADDQ         $+1680, R11
 	ADDQ         $+210, R9
 	ADDQ         $+210, R10

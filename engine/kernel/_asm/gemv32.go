@@ -42,6 +42,7 @@ func (g *gen) gemvQ8_0() {
 type nibbles struct {
 	*gemv
 	low, ones reg.VecVirtual // constants: 15 in each byte, 1 in each word
+	high      reg.VecVirtual // AVX-512: the bit matrix that moves the high half of a byte down
 
 	// The vector's block as two rows side by side meet it: entries 0 to 15 in
 	// both halves of xlo, the rest in xhi.
@@ -49,7 +50,11 @@ type nibbles struct {
 }
 
 func (v *gemv) nibbles() *nibbles {
-	return &nibbles{gemv: v, low: v.keep(v.bytes32(0x0f)), ones: v.keep(v.bytes32(words(1)...))}
+	n := &nibbles{gemv: v, low: v.keep(v.bytes32(0x0f)), ones: v.keep(v.bytes32(words(1)...))}
+	if v.vnni {
+		n.high = v.keep(v.bytes32(0, 0, 0, 0, 0x80, 0x40, 0x20, 0x10))
+	}
+	return n
 }
 
 func (n *nibbles) loadVector() {
@@ -64,9 +69,13 @@ func (n *nibbles) load(i, off int) (lo, hi reg.VecVirtual) {
 	lo, hi = n.YMM(), n.YMM()
 	n.VBROADCASTI128(n.at(i, off), lo)
 	n.VINSERTI128(operand.U8(1), n.at(i+4, off), lo, lo)
-	n.VPSRLW(operand.U8(4), lo, hi)
+	if n.vnni {
+		n.VGF2P8AFFINEQB(operand.U8(0), n.high, lo, hi)
+	} else {
+		n.VPSRLW(operand.U8(4), lo, hi)
+		n.VPAND(n.low, hi, hi)
+	}
 	n.VPAND(n.low, lo, lo)
-	n.VPAND(n.low, hi, hi)
 	return lo, hi
 }
 

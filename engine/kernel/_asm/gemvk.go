@@ -41,29 +41,30 @@ func (s *super) weigh(acc, p reg.VecVirtual, scale operand.Op, first bool) {
 
 // nibble returns the entries in the low halves of q's bytes, or the high ones.
 func (s *super) nibble(q reg.VecVirtual, high bool) reg.VecVirtual {
-	r := s.YMM()
 	if high {
-		s.VPSRLW(operand.U8(4), q, r)
-		s.VPAND(s.low, r, r)
-	} else {
-		s.VPAND(s.low, q, r)
+		return s.bits(q, 4, 0, 4)
 	}
-	return r
+	return s.bits(q, 0, 0, 4)
 }
 
-// bit moves bit from of each byte of h to bit to and clears the rest.
-func (s *super) bit(h reg.VecVirtual, from, to int) reg.VecVirtual {
+// bits moves n bits of each byte of h, from bit from on, to bit to and clears
+// the rest. (The bit matrices of GFNI would do it in one instruction, but on a
+// port that multiplications need: no gain on Zen 4.)
+func (s *super) bits(h reg.VecVirtual, from, to, n int) reg.VecVirtual {
 	r := s.YMM()
-	mask := s.bytes32(1 << to)
+	mask := operand.Op(s.bytes32(byte(1<<n-1) << to))
+	if n == 4 && to == 0 {
+		mask = s.low
+	}
 	switch {
+	case from == to:
+		s.VPAND(mask, h, r)
 	case from < to:
 		s.VPSLLW(operand.U8(to-from), h, r)
 		s.VPAND(mask, r, r)
-	case from > to:
+	default:
 		s.VPSRLW(operand.U8(from-to), h, r)
 		s.VPAND(mask, r, r)
-	default:
-		s.VPAND(mask, h, r)
 	}
 	return r
 }
@@ -187,7 +188,7 @@ func (g *gen) gemvQ5K() {
 					v.VMOVDQU(v.at(i, 48+32*a), q)
 					for k := range 2 {
 						p := s.nibble(q, k == 1)
-						v.VPOR(s.bit(h, 2*a+k, 4), p, p)
+						v.VPOR(s.bits(h, 2*a+k, 4, 1), p, p)
 						v.VPMADDUBSW(s.codes(64*a+32*k), p, p)
 						s.weigh(acc, p, s.scale(i, 2*a+k), a+k == 0)
 					}
@@ -203,7 +204,6 @@ func (g *gen) gemvQ5K() {
 func (g *gen) gemvQ2K() {
 	g.gemv("Q2K", "multiplies rows of Q2_K with a Q8_K vector.", 84, blockKBytes, func(v *gemv) func() {
 		s := v.super(0)
-		three := v.keep(v.bytes32(3))
 		return func() {
 			mins := v.sum8(func(i int) reg.VecVirtual {
 				m := v.YMM()
@@ -219,15 +219,13 @@ func (g *gen) gemvQ2K() {
 				v.VPAND(v.at(i, 0), s.low.AsX(), t.AsX())
 				v.VPSHUFB(v.bytes32(evenOdd...), t.AsX(), t.AsX())
 				v.VPMOVZXBW(t.AsX(), t)
+				var q reg.VecVirtual
 				for k := range 8 {
-					p := v.YMM()
 					if k%4 == 0 {
-						v.VPAND(v.at(i, 16+8*k), three, p)
-					} else {
-						v.VMOVDQU(v.at(i, 16+k/4*32), p)
-						v.VPSRLW(operand.U8(k%4*2), p, p)
-						v.VPAND(three, p, p)
+						q = v.YMM()
+						v.VMOVDQU(v.at(i, 16+8*k), q)
 					}
+					p := s.bits(q, k%4*2, 0, 2)
 					v.VPMADDUBSW(s.codes(32*k), p, p)
 					s.weigh(acc, p, s.scale16(t, k), k == 0)
 				}
@@ -242,7 +240,6 @@ func (g *gen) gemvQ2K() {
 func (g *gen) gemvQ3K() {
 	g.gemv("Q3K", "multiplies rows of Q3_K with a Q8_K vector.", 110, blockKBytes, func(v *gemv) func() {
 		s := v.super(128)
-		three := v.keep(v.bytes32(3))
 		return func() {
 			for p := range 4 {
 				s.scalesQ3K(p)
@@ -252,16 +249,14 @@ func (g *gen) gemvQ3K() {
 				acc, t, h := v.YMM(), v.YMM(), v.YMM()
 				v.VPMOVSXBW(s.scales.Offset(i%4*32+i/4*16), t)
 				v.VMOVDQU(v.at(i, 0), h)
+				var q reg.VecVirtual
 				for k := range 8 {
-					p := v.YMM()
 					if k%4 == 0 {
-						v.VPAND(v.at(i, 32+8*k), three, p)
-					} else {
-						v.VMOVDQU(v.at(i, 32+k/4*32), p)
-						v.VPSRLW(operand.U8(k%4*2), p, p)
-						v.VPAND(three, p, p)
+						q = v.YMM()
+						v.VMOVDQU(v.at(i, 32+8*k), q)
 					}
-					v.VPOR(s.bit(h, k, 2), p, p)
+					p := s.bits(q, k%4*2, 0, 2)
+					v.VPOR(s.bits(h, k, 2, 1), p, p)
 					v.VPMADDUBSW(s.codes(32*k), p, p)
 					s.weigh(acc, p, s.scale16(t, k), k == 0)
 				}
@@ -305,7 +300,6 @@ func (s *super) scalesQ3K(p int) {
 func (g *gen) gemvQ6K() {
 	g.gemv("Q6K", "multiplies rows of Q6_K with a Q8_K vector.", 210, blockKBytes, func(v *gemv) func() {
 		s := v.super(0)
-		top := v.keep(v.bytes32(0x30))
 		return func() {
 			sums := s.evenOdd16()
 			sum := v.sum8(func(i int) reg.VecVirtual {
@@ -320,17 +314,7 @@ func (g *gen) gemvQ6K() {
 					v.VMOVDQU(v.at(i, 128+32*a), h)
 					for b := range 4 {
 						p := s.nibble([]reg.VecVirtual{l0, l1}[b%2], b/2 == 1)
-						u := v.YMM()
-						switch b {
-						case 0, 1:
-							v.VPSLLW(operand.U8(4-2*b), h, u)
-							v.VPAND(top, u, u)
-						case 2:
-							v.VPAND(top, h, u)
-						case 3:
-							v.VPSRLW(operand.U8(2), h, u)
-							v.VPAND(top, u, u)
-						}
+						u := s.bits(h, 2*b, 4, 2)
 						v.VPOR(u, p, p)
 						v.VPMADDUBSW(s.codes(128*a+32*b), p, p)
 						s.weigh(acc, p, s.scale16(t, 4*a+b), a+b == 0)
