@@ -8,7 +8,7 @@ import (
 )
 
 // parsePrompt tells a message from a command. A command is a slash and a word
-// of letters; two slashes begin a message that begins with one.
+// of letters, small or capital; two slashes begin a message that begins with one.
 func parsePrompt(text string) (message, cmd, arg string) {
 	text = strings.TrimSpace(text)
 	if strings.HasPrefix(text, "//") {
@@ -18,6 +18,7 @@ func parsePrompt(text string) (message, cmd, arg string) {
 		return text, "", ""
 	}
 	word, arg, _ := strings.Cut(text[1:], " ")
+	word = strings.ToLower(word)
 	for _, r := range word {
 		if r < 'a' || r > 'z' {
 			return text, "", ""
@@ -26,7 +27,7 @@ func parsePrompt(text string) (message, cmd, arg string) {
 	if word == "" {
 		return text, "", ""
 	}
-	return "", word, strings.TrimSpace(arg)
+	return "", word, strings.ToLower(strings.TrimSpace(arg))
 }
 
 // maxLanes is what /lanes takes at most.
@@ -60,7 +61,7 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 	case "cache":
 		n, err := strconv.Atoi(arg)
 		if err != nil || n < 1 {
-			return wrong("/cache MIB, the budget in MiB")
+			return wrong("/cache MIB, the budget in MiB; auto is there only at the start, as --cache-mb auto")
 		}
 		return m.turn(func() { m.setCache(n) })
 	}

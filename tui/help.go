@@ -39,7 +39,7 @@ func (p *helpPage) rows(w int) []string {
 		keys := r.any
 		switch {
 		case len(r.chat) > 0:
-			keys = r.chat
+			keys = append(r.any[:len(r.any):len(r.any)], r.chat...)
 		case len(r.runs) > 0:
 			keys = r.runs
 		}

@@ -33,6 +33,11 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.walkHistory(-1, k)
 	case actHistoryDown:
 		return m.walkHistory(+1, k)
+	case actCtrlD:
+		if m.prompt.Value() == "" {
+			return tea.Quit
+		}
+		return m.updatePrompt(k) // deletes, as in a shell
 	case actNone:
 	default:
 		return m.act(a)
@@ -74,6 +79,12 @@ func (m *Model) act(a action) tea.Cmd {
 		m.escape()
 	case actCtrlC:
 		return m.ctrlC()
+	case actSuspend:
+		if m.state != idle { // a run's times would hold the pause
+			m.say(m.th.read, "not now: "+m.busyWith())
+			return nil
+		}
+		return tea.Suspend
 	case actQuit:
 		if m.screen == helpScreen || m.screen == runsScreen {
 			m.screen = mainScreen

@@ -20,6 +20,8 @@ const (
 	actStop
 	actQuit
 	actCtrlC
+	actCtrlD
+	actSuspend
 	actFreeze
 	actExpand
 	actPick1
@@ -95,8 +97,10 @@ var keyTable = []keyRow{
 		help: "from the prompt to the panes and back"},
 	{label: "stop", rank: 2, any: []bind{{"esc", actStop}}, cmd: "/stop",
 		help: "close what is open, else stop the answer"},
-	{label: "quit", rank: 2, any: []bind{{"ctrl+c", actCtrlC}}, panes: []bind{{"q", actQuit}}, cmd: "/quit",
-		help: "end the program: Ctrl+C twice, or q in the panes"},
+	{label: "quit", rank: 2, any: []bind{{"ctrl+c", actCtrlC}}, panes: []bind{{"q", actQuit}}, chat: []bind{{"ctrl+d", actCtrlD}}, cmd: "/quit",
+		help: "end the program: Ctrl+C twice, Ctrl+D in an empty prompt, or q in the panes"},
+	{any: []bind{{"ctrl+z", actSuspend}},
+		help: "back to the shell for a while, where the system can"},
 
 	{any: []bind{{"pgup", actPageUp}, {"pgdown", actPageDown}},
 		help: "scroll the chat; so does the mouse wheel"},
@@ -134,7 +138,7 @@ func runsKeys(r *keyRow) []bind { return r.runs }
 
 // keyNames are the names on the caps.
 var keyNames = map[string]string{
-	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+j": "^J",
+	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+z": "^Z", "ctrl+j": "^J",
 	"ctrl+home": "^Home", "ctrl+end": "^End", "alt+enter": "Alt+Enter", "shift+enter": "Shift+Enter",
 	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "enter": "Enter",
 	"up": "Up", "down": "Down", "pgup": "PgUp", "pgdown": "PgDn", "home": "Home", "end": "End",

@@ -617,3 +617,24 @@ func TestTheStatusLineIsOfTheMoment(t *testing.T) {
 	h.ask("Why?")
 	h.lacks("nothing to repeat yet")
 }
+
+// Figures of the last run must not pass for those of settings changed since.
+func TestFiguresOfTheOldSettingsSayWhoseTheyAre(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.keys("f4")
+	h.wait("the lanes", func() bool { return h.f.Config().Lanes == 8 && h.m.state == idle })
+	h.tick()
+	h.lacks("settings changed") // before the first run there is nothing to mistake
+	h.ask("Why?")
+	h.lacks("settings changed")
+	h.keys("f3")
+	h.wait("the lanes", func() bool { return h.f.Config().Lanes == 4 && h.m.state == idle })
+	h.tick()
+	h.wants("settings changed after run 1", "run 1: p50 2.49", "run 1: hit 60.9 %")
+	h.lacks("now 926 MiB/s")
+	h.keys("ctrl+g")
+	h.wait("the second run", func() bool { return len(h.m.runs.runs) == 2 && h.m.state == idle })
+	h.tick()
+	h.wants("now 926 MiB/s")
+	h.lacks("settings changed", "run 1: hit")
+}

@@ -76,6 +76,27 @@ func (t *theme) fit(max, gap int, parts ...part) (string, int) {
 	return b.String(), w
 }
 
+// firstFit is fit for the first of several wordings that fits whole, with gaps
+// of two columns or of one. If none does, the last one loses parts.
+func (t *theme) firstFit(max int, wordings ...[]part) string {
+	for _, parts := range wordings {
+		for gap := 2; gap > 0; gap-- {
+			total := -gap
+			for _, p := range parts {
+				if p.w > 0 {
+					total += p.w + gap
+				}
+			}
+			if total <= max {
+				s, _ := t.fit(max, gap, parts...)
+				return s
+			}
+		}
+	}
+	s, _ := t.fit(max, 1, wordings[len(wordings)-1]...)
+	return s
+}
+
 // row is fit, filled with blanks to exactly max columns.
 func (t *theme) row(max, gap int, parts ...part) string {
 	s, w := t.fit(max, gap, parts...)

@@ -251,7 +251,7 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 	for _, w := range m.eng.Warnings() {
 		m.chat.addNote(m.now(), true, w)
 	}
-	m.prompt.Placeholder = askSomething
+	m.prompt.Placeholder, m.chat.hint = askSomething, askFor
 	return m.settle()
 }
 
@@ -346,13 +346,28 @@ func (m *Model) take(s *profile.Snapshot) {
 
 // show makes the panes draw a snapshot.
 func (m *Model) show(s *profile.Snapshot) {
+	of := m.outdated()
 	for _, p := range m.panes {
-		p.Apply(s)
+		p.Apply(s, of)
 	}
 	m.column = nil
 	if m.w > 0 && !m.tooSmall() && m.screen == mainScreen {
 		m.sharePanes() // a pane may want more or fewer rows than before
 	}
+}
+
+// outdated returns the number of the last run if settings have changed since,
+// so that its figures are not those of the settings shown; else 0.
+func (m *Model) outdated() int {
+	n := len(m.runs.runs)
+	if n == 0 || m.state == generating {
+		return 0
+	}
+	last := m.runs.runs[n-1]
+	if len(engine.Compare(last, &engine.Run{Config: m.cfg}).Differs) == 0 {
+		return 0
+	}
+	return last.N
 }
 
 func (m *Model) freeze() {

@@ -5,22 +5,25 @@ import "bmoe/profile"
 // pane is one of the stacked figures on the right. A pane is told what to
 // draw and how much room it has; it does not know what is beside it.
 type pane interface {
-	Apply(s *profile.Snapshot) // what to draw; stays valid until the next Apply
-	SetSize(w, h int)          // columns and rows inside the frame; h may be 0
-	Title(w int) string        // the frame's top line, at most w columns
-	Rows() (want, most int)    // rows that show all of it; rows it can use in all
-	Render() []string          // exactly h rows of w columns
+	// Apply says what to draw; it stays valid until the next Apply. With the
+	// settings changed since the last run, of is that run's number, else 0.
+	Apply(s *profile.Snapshot, of int)
+	SetSize(w, h int)       // columns and rows inside the frame; h may be 0
+	Title(w int) string     // the frame's top line, at most w columns
+	Rows() (want, most int) // rows that show all of it; rows it can use in all
+	Render() []string       // exactly h rows of w columns
 }
 
 // paneBase is what every pane has.
 type paneBase struct {
 	th   *theme
 	s    *profile.Snapshot
+	of   int // see pane.Apply
 	w, h int
 }
 
-func (p *paneBase) Apply(s *profile.Snapshot) { p.s = s }
-func (p *paneBase) SetSize(w, h int)          { p.w, p.h = w, h }
+func (p *paneBase) Apply(s *profile.Snapshot, of int) { p.s, p.of = s, of }
+func (p *paneBase) SetSize(w, h int)                  { p.w, p.h = w, h }
 
 // blank reports that there is nothing to draw yet: a figure of 0 would be a lie.
 func (p *paneBase) blank() bool { return p.s.Phase == profile.Loading }
@@ -36,14 +39,14 @@ func (p *paneBase) fill(rows []string) []string {
 	return rows
 }
 
-// titled puts a pane's number and name before its figures.
-func (p *paneBase) titled(w int, name string, parts ...part) string {
+// titled puts a pane's number and name before its figures. Where the full
+// words do not fit, the short ones are tried before any figure is dropped.
+func (p *paneBase) titled(w int, name string, full, short []part) string {
 	if p.blank() {
-		parts = nil
+		full, short = nil, nil
 	}
-	all := append([]part{p.th.p(0, p.th.title, name)}, parts...)
-	s, _ := p.th.fit(w, 2, all...)
-	return s
+	head := []part{p.th.p(0, p.th.title, name)}
+	return p.th.firstFit(w, append(head, full...), append(head, short...))
 }
 
 // stack shares out h rows among panes whose frames touch: a title row each and

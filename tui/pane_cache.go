@@ -10,13 +10,15 @@ type cachePane struct{ paneBase }
 func (p *cachePane) Title(w int) string {
 	th, c := p.th, &p.s.Cache
 	if !c.Streaming && !p.blank() {
-		return p.titled(w, "2 cache", th.p(0, th.dim, "not streaming"))
+		return p.titled(w, "2 cache", []part{th.p(0, th.dim, "not streaming")}, nil)
 	}
-	return p.titled(w, "2 cache",
-		th.kv(0, "hit", maybe(c.HitRun, percent, " %")),
-		th.bar(c.HitRun.Value/100, 12, th.hit).ranked(3),
-		th.kv(1, "now", maybe(c.HitNow, percent, " %")),
-		th.kv(2, "policy", cleanLine(c.Policy)))
+	hit, policy := maybe(c.HitRun, percent, " %"), th.kv(2, "policy", cleanLine(c.Policy))
+	if p.of > 0 {
+		parts := []part{th.kv(0, fmt.Sprintf("run %d: hit", p.of), hit), policy}
+		return p.titled(w, "2 cache", parts, parts)
+	}
+	bar, now := th.bar(c.HitRun.Value/100, 12, th.hit), th.kv(1, "now", maybe(c.HitNow, percent, " %"))
+	return p.titled(w, "2 cache", []part{th.kv(0, "hit", hit), bar, now, policy}, []part{th.kv(0, "hit", hit), now, policy})
 }
 
 func (p *cachePane) Rows() (want, most int) { return 3, 4 }
@@ -29,11 +31,15 @@ func (p *cachePane) Render() []string {
 	if !c.Streaming {
 		return p.fill([]string{th.row(p.w, 2, th.p(0, "", "experts are computed from the file's mapping"))})
 	}
+	per := "a token:"
+	if p.of > 0 {
+		per = fmt.Sprintf("run %d:", p.of)
+	}
 	return p.fill([]string{
 		p.residency(),
 		th.row(p.w, 2, p.cycle(), th.kv(1, "one layer", inMiB(float64(c.LayerWorkingSet))+" MiB")),
 		th.row(p.w, 2,
-			th.p(1, th.dim, "a token:"),
+			th.p(1, th.dim, per),
 			th.colour(0, th.evicted, "evicted", maybe(c.EvictionsPerTok, sig, "")),
 			th.kv(0, "re-read", maybe(c.RereadsPerTok, sig, "")),
 			th.colour(0, th.read, "read", maybe(c.ReadPerTok, inMiB, " MiB"))),

@@ -11,16 +11,20 @@ type lanesPane struct{ paneBase }
 func (p *lanesPane) Title(w int) string {
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" && !p.blank() {
-		return p.titled(w, "3 lanes", th.p(0, th.dim, "nothing is streamed"))
+		return p.titled(w, "3 lanes", []part{th.p(0, th.dim, "nothing is streamed")}, nil)
 	}
-	mode := th.p(0, "", fmt.Sprintf("%d x %s", l.N, cleanLine(l.Mode)))
+	st := style("")
 	if l.Mode != "direct" {
-		mode = th.p(0, th.read, fmt.Sprintf("%d x %s", l.N, cleanLine(l.Mode)))
+		st = th.read
 	}
-	return p.titled(w, "3 lanes", mode,
-		th.p(0, "", maybe(l.Rate, inMiBs, "")),
-		th.kv(1, "p50", maybe(l.P50, ms, "")),
-		th.kv(1, "p99", maybe(l.P99, ms, " ms")))
+	of := ""
+	if p.of > 0 {
+		of = fmt.Sprintf("run %d: ", p.of)
+	}
+	parts := func(mode string) []part {
+		return []part{th.p(0, st, fmt.Sprintf(mode, l.N, cleanLine(l.Mode))), th.kv(1, of+"p50", maybe(l.P50, ms, "")), th.kv(1, "p99", maybe(l.P99, ms, " ms"))}
+	}
+	return p.titled(w, "3 lanes", parts("%d x %s"), parts("%dx %s"))
 }
 
 func (p *lanesPane) Rows() (want, most int) {
@@ -54,14 +58,23 @@ func (p *lanesPane) Render() []string {
 	if l.Engine == "" {
 		return p.fill([]string{th.row(p.w, 2, th.p(0, "", "reads are page faults of the mapping, not lanes"))})
 	}
-	rows := p.bars()
-	rows = rows[:min(len(rows), max(p.h-1, 1))] // with more lanes than room, the sum stays
-	rows = append(rows, th.row(p.w, 2,
-		th.kv(0, "run", maybe(l.RateRun, inMiBs, "")),
-		th.kv(1, "queue", fmt.Sprint(l.Queue)),
-		th.kv(2, "wake p50", maybe(l.Wake50, ms, " ms")),
-		th.kv(1, "overlap", onOff(l.Overlap)),
-		th.kv(3, "engine", cleanLine(l.Engine))))
+	var rows []string
+	wake, engine := th.kv(2, "wake p50", maybe(l.Wake50, ms, " ms")), th.kv(3, "engine", cleanLine(l.Engine))
+	if p.of > 0 { // the bars would be of lanes that are gone
+		rows = append(rows,
+			th.row(p.w, 2, th.p(0, th.dim, fmt.Sprintf("settings changed after run %d, which had", p.of))),
+			th.row(p.w, 2, th.kv(0, "run", maybe(l.RateRun, inMiBs, "")), wake, engine))
+	} else {
+		rows = p.bars()
+		rows = rows[:min(len(rows), max(p.h-1, 1))] // with more lanes than room, the sum stays
+		rows = append(rows, th.row(p.w, 2,
+			th.kv(0, "now", maybe(l.Rate, inMiBs, "")),
+			th.kv(0, "run", maybe(l.RateRun, inMiBs, "")),
+			th.kv(1, "queue", fmt.Sprint(l.Queue)),
+			wake,
+			th.kv(1, "overlap", onOff(l.Overlap)),
+			engine))
+	}
 	if l.Reason != "" {
 		rows = append(rows, th.row(p.w, 2, th.p(0, th.read, cleanLine(l.Reason))))
 	}

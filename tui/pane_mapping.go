@@ -28,7 +28,7 @@ func (p *mappingPane) Title(w int) string {
 	if m.Views > 0 {
 		parts = append(parts, th.p(1, "", size(m.Bytes)+" in "+plural(int64(m.Views), "view")))
 	}
-	return p.titled(w, "4 mapping", parts...)
+	return p.titled(w, "4 mapping", parts, parts)
 }
 
 func (p *mappingPane) Rows() (want, most int) { return 2, 3 }

@@ -7,10 +7,10 @@ type processPane struct{ paneBase }
 
 func (p *processPane) Title(w int) string {
 	th, s := p.th, p.s
-	return p.titled(w, "5 process",
-		th.kv(0, "decode", maybe(s.DecodeTPS, sig, " tok/s")),
-		th.kv(1, "TTFT", maybe(s.TTFT, seconds, "")),
-		th.kv(2, "prefill", maybe(s.PrefillTPS, sig, " tok/s")))
+	parts := func(unit string) []part {
+		return []part{th.kv(0, "decode", maybe(s.DecodeTPS, sig, unit)), th.kv(1, "TTFT", maybe(s.TTFT, seconds, "")), th.kv(2, "prefill", maybe(s.PrefillTPS, sig, unit))}
+	}
+	return p.titled(w, "5 process", parts(" tok/s"), parts("/s"))
 }
 
 func (p *processPane) Rows() (want, most int) { return 2, 3 }

@@ -40,15 +40,20 @@ func ceiling(s *profile.Snapshot) profile.Maybe[float64] {
 
 func (p *timelinePane) Title(w int) string {
 	th, s := p.th, p.s
-	last := notMeasured
+	last := profile.Maybe[int64]{}
 	if r, ok := s.Latest(0); ok {
-		last = ms(r.Wall) + " ms"
+		last = profile.Some(r.Wall)
 	}
-	return p.titled(w, "1 token",
-		th.p(0, th.bold, last),
-		th.kv(2, "p50", maybe(s.Wall.P50, ms, "")),
-		th.kv(2, "p95", maybe(s.Wall.P95, ms, " ms")),
-		th.kv(1, "ceiling", maybe(ceiling(s), sig, " tok/s")))
+	parts := func(unit, ceil, rate string) []part {
+		f := maybe(last, ms, unit)
+		return []part{
+			{th.dim.on("last ") + th.bold.on(f), 5 + th.width(f), 0},
+			th.kv(1, "p50", maybe(s.Wall.P50, ms, "")),
+			th.kv(1, "p95", maybe(s.Wall.P95, ms, " ms")),
+			th.kv(2, ceil, maybe(ceiling(s), sig, rate)),
+		}
+	}
+	return p.titled(w, "1 token", parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
 }
 
 func (p *timelinePane) Rows() (want, most int) { return 5, 200 }
@@ -77,34 +82,36 @@ func (p *timelinePane) Render() []string {
 func (p *timelinePane) legend() string {
 	th := p.th
 	r, n := perToken(p.s)
-	val := func(v int64) string {
-		if n == 0 {
-			return notMeasured
+	items := func(head, sep, tail string, f func(float64) string) []part {
+		item := func(st style, glyph, name string, v int64) part {
+			val := notMeasured
+			if n > 0 {
+				val = f(float64(v) / 1e6)
+			}
+			return part{st.on(glyph) + sep + name + " " + val, 1 + len(sep) + len(name) + 1 + len(val), 0}
 		}
-		if v >= 9_950_000 {
-			return fmt.Sprintf("%.0f", float64(v)/1e6)
+		return []part{
+			th.p(0, th.dim, head),
+			item(th.compute, th.g.compute, "compute", r.Compute),
+			item(th.mgmt, th.g.mgmt, "mgmt", r.Mgmt),
+			item(th.stall, th.g.stall, "stall", r.Stall),
+			item(th.other, th.g.other, "other", r.Other),
+			th.p(0, th.dim, tail),
 		}
-		return ms(v)
 	}
-	item := func(st style, glyph, name string, v int64) part {
-		f := val(v)
-		return part{st.on(glyph) + " " + name + " " + f, 2 + len(name) + 1 + len(f), 0}
+	s := th.firstFit(p.w, items("mean:", " ", "ms/token", sig), items("mean:", " ", "", sig), items("mean:", " ", "", twoDigits), items("mean", "", "", twoDigits))
+	return s + blanks(p.w-th.width(s))
+}
+
+// twoDigits is sig with a digit less.
+func twoDigits(v float64) string {
+	switch {
+	case v == 0 || v >= 9.95:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 0.995:
+		return fmt.Sprintf("%.1f", v)
 	}
-	items := []part{
-		item(th.compute, th.g.compute, "compute", r.Compute),
-		item(th.mgmt, th.g.mgmt, "mgmt", r.Mgmt),
-		item(th.stall, th.g.stall, "stall", r.Stall),
-		item(th.other, th.g.other, "other", r.Other),
-		th.p(1, th.dim, "ms/token"),
-	}
-	gap, total := 2, 0
-	for _, it := range items[:4] {
-		total += it.w
-	}
-	if total+3*gap > p.w {
-		gap = 1
-	}
-	return th.row(p.w, gap, items...)
+	return fmt.Sprintf("%.2f", v)
 }
 
 const axisWidth = 6 // "1234 " and the axis
@@ -155,7 +162,7 @@ func (p *timelinePane) chart(h int) []string {
 	th := p.th
 	cols := max(p.w-axisWidth, 1)
 	n := int(min(p.s.Count, profile.RingTokens))
-	shown := min(n, cols)
+	slots, shown := p.slots(cols, n)
 	top := p.scale(max(shown, 1))
 	per := float64(top) / float64(h)
 
@@ -186,9 +193,10 @@ func (p *timelinePane) chart(h int) []string {
 			cells.WriteString(g)
 		}
 		for c := range cols {
-			i := cols - 1 - c // 0 is the newest
 			st, g := style(""), " "
-			if r, ok := p.s.Latest(i); ok && i < shown {
+			if slots[c] == betweenRuns {
+				st, g = th.dim, th.g.v
+			} else if r, ok := p.s.Latest(slots[c]); ok {
 				st, g = p.cell(r, (float64(row)+0.5)*per)
 				if row == h-1 && float64(r.Wall) > float64(top)*1.02 {
 					st, g = th.stall, th.g.over
@@ -203,6 +211,32 @@ func (p *timelinePane) chart(h int) []string {
 		rows[h-1-row] = b.String()
 	}
 	return rows
+}
+
+// What a column may hold instead of a token.
+const (
+	noToken     = -1
+	betweenRuns = -2
+)
+
+// slots says which token each column shows, 0 being the newest, with a column
+// between two runs; and how many tokens are shown of n.
+func (p *timelinePane) slots(cols, n int) (slots []int, shown int) {
+	slots = make([]int, cols)
+	run := 0
+	for c := cols - 1; c >= 0; c-- {
+		r, ok := p.s.Latest(shown)
+		switch {
+		case !ok || shown == n:
+			slots[c] = noToken
+		case run != 0 && r.Run != run:
+			slots[c], run = betweenRuns, r.Run
+		default:
+			slots[c], run = shown, r.Run
+			shown++
+		}
+	}
+	return slots, shown
 }
 
 // cell returns what a token was doing at a height in its column.
@@ -239,20 +273,44 @@ func (p *timelinePane) axis(row, h int, top int64, lineRow int) string {
 	return p.th.dim.on(fmt.Sprintf("%4s %s", label, p.th.g.v))
 }
 
+// tokenColumns are the figures of the table, the least important dropped first
+// where the screen is narrow.
+var tokenColumns = []struct {
+	name    string
+	w, rank int
+	get     func(r *profile.Record) string
+}{
+	{"run.token", 9, 0, func(r *profile.Record) string { return fmt.Sprintf("%d.%d", r.Run, r.Step) }},
+	{"wall ms", 7, 0, func(r *profile.Record) string { return ms(r.Wall) }},
+	{"compute", 7, 0, func(r *profile.Record) string { return ms(r.Compute) }},
+	{"mgmt", 6, 2, func(r *profile.Record) string { return ms(r.Mgmt) }},
+	{"stall", 6, 0, func(r *profile.Record) string { return ms(r.Stall) }},
+	{"other", 6, 3, func(r *profile.Record) string { return ms(r.Other) }},
+	{"read MiB", 8, 1, func(r *profile.Record) string { return inMiB(float64(r.ExpertBytes)) }},
+	{"hit %", 5, 0, func(r *profile.Record) string {
+		return maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), percent, "")
+	}},
+	{"evict", 5, 0, func(r *profile.Record) string { return count(r.Evictions) }},
+	{"re-read", 7, 1, func(r *profile.Record) string { return count(r.Rereads) }},
+}
+
 // tokens lists the latest tokens in figures, the newest first.
 func (p *timelinePane) tokens(h int) []string {
 	th := p.th
-	head := fmt.Sprintf("%8s %8s %8s %8s %8s %8s %9s %6s %6s %7s", "token", "wall ms", "compute", "mgmt", "stall", "other", "read MiB", "hit %", "evict", "re-read")
-	rows := []string{blanks(p.w), th.pad(th.dim.on(head), p.w)}
+	line := func(st style, cell func(i int) string) string {
+		parts := make([]part, len(tokenColumns))
+		for i, c := range tokenColumns {
+			parts[i] = th.p(c.rank, st, th.padLeft(cell(i), c.w))
+		}
+		return th.row(p.w, 1, parts...)
+	}
+	rows := []string{blanks(p.w), line(th.dim, func(i int) string { return tokenColumns[i].name })}
 	for i := range h - 2 {
 		r, ok := p.s.Latest(i)
 		if !ok {
 			break
 		}
-		hit := maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), percent, "")
-		rows = append(rows, th.pad(fmt.Sprintf("%8s %8s %8s %8s %8s %8s %9s %6s %6d %7d",
-			fmt.Sprintf("%d.%d", r.Run, r.Step), ms(r.Wall), ms(r.Compute), ms(r.Mgmt), ms(r.Stall), ms(r.Other),
-			inMiB(float64(r.ExpertBytes)), hit, r.Evictions, r.Rereads), p.w))
+		rows = append(rows, line("", func(i int) string { return tokenColumns[i].get(r) }))
 	}
 	return rows
 }

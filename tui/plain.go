@@ -31,11 +31,12 @@ func runPlain(ctx context.Context, o Options) error {
 	term := detect(o.Environ)
 	th := &theme{g: asciiGlyphs, asciiText: term.notUTF8}
 	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, baseline: -1, again: "/again"}}
-	p.say("loading " + cleanLine(o.Name))
-	if err := p.out.Flush(); err != nil {
-		return fmt.Errorf("writing: %w", err)
+	p.out.WriteString(th.shown("loading " + cleanLine(o.Name)))
+	if err := p.flush(); err != nil {
+		return err
 	}
 	eng, err := o.Open(p.progress())
+	p.say("")
 	if err != nil {
 		return err
 	}
@@ -47,16 +48,16 @@ func runPlain(ctx context.Context, o Options) error {
 	return err
 }
 
-// progress reports each stage of loading once.
+// progress names each stage of loading once, all on one line.
 func (p *plainChat) progress() func(string, float64) {
 	var mu sync.Mutex
-	last := ""
+	last, mark := "", ": "
 	return func(stage string, _ float64) {
 		mu.Lock()
 		defer mu.Unlock()
 		if stage != last && stage != "" {
-			last = stage
-			p.say("loading: " + cleanLine(stage))
+			p.out.WriteString(p.th.shown(mark + cleanLine(stage)))
+			last, mark = stage, ", "
 			p.out.Flush() // a write that fails shows at the prompt
 		}
 	}
@@ -242,12 +243,7 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		p.listRuns()
 		return
 	case "help":
-		for i := range keyTable {
-			if r := &keyTable[i]; r.cmd != "" && r.cmd != "/thoughts" && r.cmd != "/freeze" && r.cmd != "/stop" {
-				p.say(r.cmd + ": " + r.help)
-			}
-		}
-		p.say("Ctrl+C stops an answer.")
+		p.help()
 		return
 	default:
 		p.say("unknown command /" + cmd + "; /help lists them")
@@ -260,6 +256,20 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 	for _, o := range p.eng.Reconfigure(c) {
 		p.say(outcomeText(o))
 	}
+}
+
+// help lists the commands. What the table of keys says of keys is of the screen.
+func (p *plainChat) help() {
+	for i := range keyTable {
+		switch r := &keyTable[i]; r.cmd {
+		case "", "/thoughts", "/freeze", "/stop": // of the screen
+		case "/quit":
+			p.say("/quit: end the program; so do the end of the input (Ctrl+D, on Windows Ctrl+Z and Enter) and Ctrl+C at the prompt")
+		default:
+			p.say(r.cmd + ": " + r.help)
+		}
+	}
+	p.say("Ctrl+C during an answer stops the answer.")
 }
 
 // usage returns a command's line from the table of keys.

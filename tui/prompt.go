@@ -8,7 +8,13 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-const askSomething = "ask something"
+const (
+	askSomething = "ask something"
+	// askFor is for an empty chat: a question that every model has an answer
+	// to, the small one that the program brings along too.
+	askFor = "Ask something, such as: Tell me a story about a dog.\n" +
+		"Then change a setting (F2 to F7) and press ^G: the same question again, compared with the first answer."
+)
 
 // newPrompt returns the box that prompts are typed into. The terminal draws
 // the cursor, so that nothing has to blink while nothing happens.

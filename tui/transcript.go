@@ -45,7 +45,8 @@ type transcript struct {
 	follow bool
 	topBlk int // the line at the top, when not following: block and line of it
 	topRow int
-	unfold bool // all reasoning is shown
+	unfold bool   // all reasoning is shown
+	hint   string // shown while nobody has said anything
 }
 
 func newTranscript(th *theme) transcript { return transcript{th: th, follow: true} }
@@ -321,10 +322,22 @@ func (t *transcript) render() []string {
 			break
 		}
 	}
+	if t.silent() {
+		for _, l := range appendWrapped(nil, t.hint, 0, t.w, t.th.method) {
+			if len(out) < t.h {
+				out = append(out, t.th.pad(t.th.note.on(t.hint[l.start:l.end]), t.w))
+			}
+		}
+	}
 	for len(out) < t.h {
 		out = append(out, blanks(t.w))
 	}
 	return out
+}
+
+// silent reports that there are no turns, only notes of ours if anything.
+func (t *transcript) silent() bool {
+	return !slices.ContainsFunc(t.blocks, func(b *block) bool { return b.kind != fromUs })
 }
 
 // appendBlock adds a block's rows from one on, as many as the screen has room for.
