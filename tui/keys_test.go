@@ -638,3 +638,49 @@ func TestFiguresOfTheOldSettingsSayWhoseTheyAre(t *testing.T) {
 	h.wants("now 926 MiB/s")
 	h.lacks("settings changed", "run 1: hit")
 }
+
+func TestCtrlDInAnEmptyPromptQuits(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.typed("ab")
+	h.keys("home", "ctrl+d")
+	if got := h.m.prompt.Value(); got != "b" || h.quit {
+		t.Fatalf("Ctrl+D in a prompt left %q", got)
+	}
+	h.m.prompt.Reset()
+	h.keys("ctrl+d")
+	h.wait("the end", func() bool { return h.quit })
+}
+
+func TestCtrlZWaitsForTheAnswer(t *testing.T) {
+	h := midRun(t, 120, 40, 3)
+	h.keys("ctrl+z")
+	h.wants("not now: an answer is being written")
+	h.finish()
+	cmd := h.m.key(tea.KeyPressMsg{Code: 'z', Mod: tea.ModCtrl})
+	if _, ok := cmd().(tea.SuspendMsg); !ok {
+		t.Error("Ctrl+Z does not suspend")
+	}
+}
+
+func TestCommandsInCapitals(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.typed("/OVERLAP OFF")
+	h.keys("enter")
+	h.wait("the change", func() bool { return !f.Config().Overlap && h.m.state == idle })
+	h.typed("/cache auto")
+	h.keys("enter")
+	h.wants("usage: /cache MIB", "--cache-mb auto")
+}
+
+func TestAnEmptyChatSaysWhatToAsk(t *testing.T) {
+	f := newFake()
+	f.warnings = []string{"the budget is below one token cycle"}
+	h := start(t, 80, 24, Options{}, f)
+	h.wants("! the budget", "Tell me a story about a dog.")
+	h.ask("Why?")
+	h.lacks("Tell me a story")
+	h.keys("ctrl+n")
+	h.wait("the new chat", func() bool { return h.m.state == idle })
+	h.wants("Tell me a story about a dog.", "new chat")
+}
