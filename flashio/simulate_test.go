@@ -1,6 +1,7 @@
 package flashio_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -44,18 +45,22 @@ func (s *simulated) inService(rd flashio.Reader) float64 {
 	return float64(clock.Since(start)) / float64(simulatedRead)
 }
 
-// want checks how many lanes' worth of service 16 reads got. The bounds are
-// wide on the slow side, since a busy machine only ever makes reads slower, and
-// the two outcomes, 1 and 4, are far apart.
+// want checks how many lanes' worth of service 16 reads got. A busy machine only
+// ever makes reads slower, so the least time is what the rules decide: no less
+// than was due, and where lanes may overlap, clearly less than one lane needs.
 func (s *simulated) want(what string, rd flashio.Reader, lanes float64) {
 	s.t.Helper()
-	ideal := 16 / lanes
+	const alone = 16.0 // service times of 16 reads in one lane
+	ideal, most := alone/lanes, math.Inf(1)
+	if lanes > 1 {
+		most = 0.7 * alone
+	}
 	took := s.inService(rd)
-	for try := 0; took > 1.6*ideal && try < 3; try++ {
+	for try := 0; took > most && try < 10; try++ {
 		took = s.inService(rd)
 	}
-	if took < 0.93*ideal || took > 1.6*ideal {
-		s.t.Errorf("%s: 16 reads took %.1f service times, want %.1f", what, took, ideal)
+	if took < 0.93*ideal || took > most {
+		s.t.Errorf("%s: 16 reads took %.1f service times, want about %.1f", what, took, ideal)
 	}
 }
 
@@ -138,25 +143,22 @@ func TestSimulatedHostKnowsFilesByIdentity(t *testing.T) {
 	s.want("unmapped", rd, 4)
 }
 
-// TestSimulatedServiceTime checks the rate of one lane, not single reads: where
-// timers are coarse, a late read is made up for by the next.
+// TestSimulatedServiceTime: no lane is faster than the host that is simulated.
+// How long a read takes beyond that is the machine's doing; what is scheduled is
+// in TestSimulatedSchedule.
 func TestSimulatedServiceTime(t *testing.T) {
 	host := flashio.NewSimulatedHost(flashio.SimulateOptions{})
 	s := openFiles(t, flashio.FileOptions{Host: host}, writeFile(t, 1<<20))
 	rd := openLanes(t, s, flashio.LaneOptions{Lanes: 1})
 	r := &flashio.Request{Buf: newArena(t, 576<<10).Bytes(), Need: 576 << 10}
-	best := time.Duration(1 << 62)
-	for range 5 {
-		const reads = 40
-		start := clock.Now()
-		for range reads {
-			if err := read(rd, r); err != nil {
-				t.Fatal(err)
-			}
+	const reads = 40
+	start := clock.Now()
+	for range reads {
+		if err := read(rd, r); err != nil {
+			t.Fatal(err)
 		}
-		best = min(best, clock.Since(start)/reads)
 	}
-	if best < 550*time.Microsecond || best > 800*time.Microsecond {
-		t.Errorf("576 KiB took %v, want about 0.6 ms", best)
+	if each := clock.Since(start) / reads; each < 550*time.Microsecond {
+		t.Errorf("576 KiB took %v, want 0.6 ms at the least", each)
 	}
 }
