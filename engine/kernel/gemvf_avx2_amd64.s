@@ -28,29 +28,29 @@ group1:
 	VXORPS Y7, Y7, Y7
 
 step2:
-	PREFETCHT1   (R8)
-	PREFETCHT1   64(R8)
-	PREFETCHT1   128(R8)
-	PREFETCHT1   192(R8)
-	ADDQ         $+256, R8
 	VMOVUPS      (R9), Y8
+	PREFETCHT1   (R8)
 	VMULPS       (DI), Y8, Y9
 	VADDPS       Y9, Y0, Y0
 	VMULPS       (DI)(DX*1), Y8, Y9
 	VADDPS       Y9, Y2, Y2
+	PREFETCHT1   64(R8)
 	VMULPS       (DI)(DX*2), Y8, Y9
 	VADDPS       Y9, Y4, Y4
 	VMULPS       (DI)(SI*1), Y8, Y8
 	VADDPS       Y8, Y6, Y6
 	VMOVUPS      32(R9), Y8
+	PREFETCHT1   128(R8)
 	VMULPS       32(DI), Y8, Y9
 	VADDPS       Y9, Y1, Y1
 	VMULPS       32(DI)(DX*1), Y8, Y9
 	VADDPS       Y9, Y3, Y3
+	PREFETCHT1   192(R8)
 	VMULPS       32(DI)(DX*2), Y8, Y9
 	VADDPS       Y9, Y5, Y5
 	VMULPS       32(DI)(SI*1), Y8, Y8
 	VADDPS       Y8, Y7, Y7
+	ADDQ         $+256, R8
 	ADDQ         $+64, DI
 	ADDQ         $+64, R9
 	DECQ         R10
@@ -108,16 +108,15 @@ group3:
 	VXORPS Y7, Y7, Y7
 
 step4:
-	PREFETCHT1   (R8)
-	PREFETCHT1   64(R8)
-	ADDQ         $+128, R8
 	VMOVUPS      (R9), Y8
+	PREFETCHT1   (R8)
 	VCVTPH2PS    (DI), Y9
 	VMULPS       Y8, Y9, Y9
 	VADDPS       Y9, Y0, Y0
 	VCVTPH2PS    (DI)(DX*1), Y9
 	VMULPS       Y8, Y9, Y9
 	VADDPS       Y9, Y2, Y2
+	PREFETCHT1   64(R8)
 	VCVTPH2PS    (DI)(DX*2), Y9
 	VMULPS       Y8, Y9, Y9
 	VADDPS       Y9, Y4, Y4
@@ -137,6 +136,7 @@ step4:
 	VCVTPH2PS    16(DI)(SI*1), Y9
 	VMULPS       Y8, Y9, Y9
 	VADDPS       Y9, Y7, Y7
+	ADDQ         $+128, R8
 	ADDQ         $+32, DI
 	ADDQ         $+64, R9
 	DECQ         R10
@@ -194,10 +194,8 @@ group5:
 	VXORPS Y7, Y7, Y7
 
 step6:
-	PREFETCHT1   (R8)
-	PREFETCHT1   64(R8)
-	ADDQ         $+128, R8
 	VMOVUPS      (R9), Y8
+	PREFETCHT1   (R8)
 	VPMOVZXWD    (DI), Y9
 	VPSLLD       $0x10, Y9, Y9
 	VMULPS       Y8, Y9, Y9
@@ -206,6 +204,7 @@ step6:
 	VPSLLD       $0x10, Y9, Y9
 	VMULPS       Y8, Y9, Y9
 	VADDPS       Y9, Y2, Y2
+	PREFETCHT1   64(R8)
 	VPMOVZXWD    (DI)(DX*2), Y9
 	VPSLLD       $0x10, Y9, Y9
 	VMULPS       Y8, Y9, Y9
@@ -231,6 +230,7 @@ step6:
 	VPSLLD       $0x10, Y9, Y9
 	VMULPS       Y8, Y9, Y9
 	VADDPS       Y9, Y7, Y7
+	ADDQ         $+128, R8
 	ADDQ         $+32, DI
 	ADDQ         $+64, R9
 	DECQ         R10

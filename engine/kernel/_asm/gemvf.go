@@ -42,18 +42,21 @@ func (g *gen) gemvFloat(name string, size int, mul func(w operand.Mem, x, p reg.
 	}
 	g.Label(step)
 	for o := 0; o < 4*16*size; o += 64 {
-		g.PREFETCHT1(at(ahead, o))
+		g.pending = append(g.pending, at(ahead, o))
 	}
-	g.ADDQ(operand.I32(4*16*size), ahead)
 	for k := range 2 {
 		v := g.YMM()
 		g.VMOVUPS(at(x, 32*k), v)
 		for i := range acc {
+			if i%2 == 0 {
+				g.prefetch(1)
+			}
 			p := g.YMM()
 			mul(r.at(i, 8*size*k), v, p)
 			g.VADDPS(p, acc[i][k], acc[i][k])
 		}
 	}
+	g.ADDQ(operand.I32(4*16*size), ahead)
 	g.ADDQ(operand.I32(16*size), base)
 	g.ADDQ(operand.I8(64), x)
 	g.DECQ(steps)
