@@ -211,6 +211,9 @@ type runColumn struct {
 	get  func(r *engine.Run) string
 }
 
+// words reports that a column holds words, not a figure.
+func (c *runColumn) words() bool { return c.name == "prompt" || c.name == "flags" }
+
 func timeColumn(name string, w, rank int, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
 	return runColumn{name, w, rank, func(r *engine.Run) string { return maybe(f(&r.Result), toMs, "") }}
 }
@@ -290,7 +293,11 @@ func (l *runList) render(w, h int) []string {
 	var head strings.Builder
 	head.WriteString(" run " + th.pad("settings that differ", diffW))
 	for _, c := range cols {
-		head.WriteString(" " + th.padLeft(c.name, c.w))
+		if c.words() {
+			head.WriteString(" " + th.pad(c.name, c.w))
+		} else {
+			head.WriteString(" " + th.padLeft(c.name, c.w))
+		}
 	}
 	head.WriteString("  " + th.pad("text", textColumn))
 	rows := []string{th.dim.on(head.String())}
@@ -320,7 +327,7 @@ func (l *runList) row(i int, cols []runColumn, diffW int) string {
 	for _, c := range cols {
 		v := change
 		switch {
-		case c.name == "prompt" || c.name == "flags":
+		case c.words():
 			v = th.pad(c.get(r), c.w)
 		case stoppedEarly(r):
 			v = "-"
