@@ -68,15 +68,15 @@ func (l *runList) against(i int) int {
 	return -1
 }
 
-// related returns an earlier run of the same prompt that run i cannot be
-// compared with, and why; -1 if there is none.
-func (l *runList) related(i int) (int, string) {
+// related returns the latest earlier run of the same prompt, -1 if there is
+// none.
+func (l *runList) related(i int) int {
 	for j := i - 1; j >= 0; j-- {
 		if l.runs[j].StartKey == l.runs[i].StartKey {
-			return j, engine.Compare(l.runs[j], l.runs[i]).Reason
+			return j
 		}
 	}
-	return -1, ""
+	return -1
 }
 
 // summary is the line under an answer.
@@ -129,28 +129,29 @@ func shortFlags(r *engine.Run) string { return strings.Replace(flags(r), "SIMULA
 func (l *runList) verdict(i int) string {
 	j := l.against(i)
 	if j < 0 {
-		if k, why := l.related(i); k >= 0 {
-			return l.notCompared(k, i, why)
+		if k := l.related(i); k >= 0 {
+			return l.notCompared(k, i)
 		}
 		return ""
 	}
 	a, b := l.runs[j], l.runs[i]
 	c := engine.Compare(a, b)
 	if !c.Comparable {
-		return l.notCompared(j, i, c.Reason)
+		return l.notCompared(j, i)
 	}
 	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s ms/token from %s, %s; text %s",
 		b.N, a.N, differs(c), maybe(b.Result.DecodeTPS, sig, ""), maybe(a.Result.DecodeTPS, sig, ""), maybe(c.SpeedPct, signed, ""),
-		maybe(b.Result.PerToken.Stall, toMs, ""), maybe(a.Result.PerToken.Stall, toMs, ""), maybe(c.StallPct, signed, ""), sameText(a, b))
+		maybe(b.Result.PerToken.Stall, toMs, ""), maybe(a.Result.PerToken.Stall, toMs, ""), maybe(c.StallPct, signed, ""), sameText(c))
 }
 
 // notCompared says why run i is not held against run j, what can be said of
 // the two all the same, and what would make a pair.
-func (l *runList) notCompared(j, i int, why string) string {
+func (l *runList) notCompared(j, i int) string {
 	a, b := l.runs[j], l.runs[i]
-	s := fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, why)
-	if text := sameText(a, b); text != "-" {
-		s += "; text " + text
+	c := engine.Compare(a, b)
+	s := fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, c.Reason)
+	if c.SameStart {
+		s += "; text " + sameText(c)
 	}
 	if a.StartKey == b.StartKey && b.ColdCache && b.Err == nil && i == len(l.runs)-1 {
 		s += "; " + l.again + " once more: the next pair starts alike"
@@ -167,11 +168,11 @@ func differs(c engine.Comparison) string {
 
 // sameText says whether two runs from the same start gave the same bytes,
 // whatever their caches held; a dash when that cannot be asked.
-func sameText(a, b *engine.Run) string {
+func sameText(c engine.Comparison) string {
 	switch {
-	case a.StartKey != b.StartKey || a.Err != nil || b.Err != nil:
+	case !c.SameStart:
 		return "-"
-	case a.Result.TextSHA256 == b.Result.TextSHA256:
+	case c.Identical:
 		return "identical"
 	}
 	return "DIFFERS"
@@ -358,8 +359,8 @@ func (l *runList) relation(i int) (what, text, change string) {
 		if l.baseline == i {
 			return "baseline (chosen): " + settings(&r.Config), "-", "-"
 		}
-		if k, _ := l.related(i); k >= 0 {
-			return fmt.Sprintf("no pair with %d: %s", l.runs[k].N, settings(&r.Config)), sameText(l.runs[k], r), "-"
+		if k := l.related(i); k >= 0 {
+			return fmt.Sprintf("no pair with %d: %s", l.runs[k].N, settings(&r.Config)), sameText(engine.Compare(l.runs[k], r)), "-"
 		}
 		return "baseline: " + settings(&r.Config), "-", "-"
 	}
@@ -368,13 +369,13 @@ func (l *runList) relation(i int) (what, text, change string) {
 	case l.runs[j].StartKey != r.StartKey:
 		return "another start", "-", "-"
 	case !c.Comparable:
-		return c.Reason, sameText(l.runs[j], r), "-"
+		return c.Reason, sameText(c), "-"
 	}
 	what = differs(c)
 	if l.baseline < 0 && j > 0 {
 		what = fmt.Sprintf("to %d: %s", l.runs[j].N, what)
 	}
-	return what, sameText(l.runs[j], r), maybe(c.SpeedPct, signed, "")
+	return what, sameText(c), maybe(c.SpeedPct, signed, "")
 }
 
 // detail tells all about the picked run.
@@ -428,7 +429,7 @@ func (l *runList) deltas(j, i int) string {
 	a, b := l.runs[j], l.runs[i]
 	c := engine.Compare(a, b)
 	if !c.Comparable {
-		return l.notCompared(j, i, c.Reason)
+		return l.notCompared(j, i)
 	}
 	change := func(x, y profile.Maybe[float64]) string {
 		if !x.OK || !y.OK || x.Value == 0 {
@@ -444,7 +445,7 @@ func (l *runList) deltas(j, i int) string {
 	}
 	ra, rb := &a.Result, &b.Result
 	return fmt.Sprintf("against run %d (%s), text %s: tok/s %s, wall %s, compute %s, mgmt %s, stall %s, other %s, read p50 %s, MiB/token %s, hits %s, evictions %s, re-reads %s",
-		a.N, differs(c), sameText(a, b),
+		a.N, differs(c), sameText(c),
 		change(ra.DecodeTPS, rb.DecodeTPS), change(ra.PerToken.Wall, rb.PerToken.Wall), change(ra.PerToken.Compute, rb.PerToken.Compute),
 		change(ra.PerToken.Mgmt, rb.PerToken.Mgmt), change(ra.PerToken.Stall, rb.PerToken.Stall), change(ra.PerToken.Other, rb.PerToken.Other),
 		change(ra.IO.P50, rb.IO.P50), change(ra.ReadMiBPerToken, rb.ReadMiBPerToken), change(number(ra.Cache.Hits), number(rb.Cache.Hits)),
