@@ -176,10 +176,15 @@ func (a *Acts) vec(form Form, t int) (v vec) {
 		v.q8 = b.q8[o : o+n]
 	case b.k != nil:
 		v.k = b.k[o : o+n]
-	default:
-		panic(fmt.Sprintf("kernel: activations in form %v were not prepared", form))
 	}
 	return v
+}
+
+// need panics if the form was never prepared.
+func (a *Acts) need(form Form) {
+	if b := &a.bufs[form]; b.f == nil && b.q8 == nil && b.k == nil {
+		panic(fmt.Sprintf("kernel: activations in form %v were not prepared", form))
+	}
 }
 
 // Prepare brings tokens t0 to t1-1 of x, where token t starts at x[t*stride],

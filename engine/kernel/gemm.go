@@ -81,8 +81,13 @@ func (c *call) tileRows(k *gemmKernel, s *scratch, q, blocks int, unpack bool) (
 
 // at returns where the codes of the call's j-th token start, and its blocks.
 func (s *scratch) at(c *call, j int) (*byte, int) {
-	s.x = c.a.vec(c.form, c.token(j))
-	return s.x.blocks()
+	n := c.a.cols / c.form.block()
+	o := c.token(j) * c.form.stride(c.a.cols)
+	b := &c.a.bufs[c.form]
+	if c.form == FormQ8_K {
+		return (*byte)(unsafe.Pointer(&b.k[o])), n
+	}
+	return (*byte)(unsafe.Pointer(&b.q8[o])), n
 }
 
 // mulTile multiplies a tile, of whose rows q to end are wanted, with n tokens

@@ -118,6 +118,7 @@ func (c *call) check() {
 		panic(fmt.Sprintf("kernel: rows %d to %d of %v [%d x %d] in %d bytes, times vectors of %d",
 			c.r0, c.r1, c.w.Type, c.w.Rows, c.w.Cols, len(c.w.Data), c.a.cols))
 	}
+	c.a.need(c.form)
 	for _, t := range c.tokens {
 		if uint(t) >= uint(c.a.n) {
 			panic(fmt.Sprintf("kernel: token %d of a batch of %d", t, c.a.n))

@@ -5,56 +5,63 @@
 #include "textflag.h"
 
 // func packQ8_0AVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ8_0AVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block1:
-	MOVWLZX        (AX)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX), R8
-	VMOVQ          R8, X0
-	MOVWLZX        (DI)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI), R8
-	VPINSRQ        $0x01, R8, X0, X0
+	MOVWLZX        (DI)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI), AX
+	VMOVQ          AX, X0
+	MOVWLZX        (R8)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8), AX
+	VPINSRQ        $0x01, AX, X0, X0
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y0, (BX)
-	VBROADCASTI128 2(AX), Y0
-	VINSERTI128    $0x01, 2(DI), Y0, Y0
+	VBROADCASTI128 2(DI), Y0
+	VINSERTI128    $0x01, 2(R8), Y0, Y0
 	VPADDB         Y1, Y0, Y0
-	VBROADCASTI128 2(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 2(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 2(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 2(R8)(CX*1), Y2, Y2
 	VPADDB         Y1, Y2, Y2
-	VBROADCASTI128 2(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 2(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 2(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 2(R8)(CX*2), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 2(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 2(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 2(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 2(R8)(SI*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
 	VPUNPCKLDQ     Y2, Y0, Y5
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 32(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -63,22 +70,24 @@ block1:
 	VMOVDQU        Y2, 96(BX)
 	VPUNPCKHQDQ    Y3, Y0, Y2
 	VMOVDQU        Y2, 128(BX)
-	VBROADCASTI128 18(AX), Y0
-	VINSERTI128    $0x01, 18(DI), Y0, Y0
+	VBROADCASTI128 18(DI), Y0
+	VINSERTI128    $0x01, 18(R8), Y0, Y0
 	VPADDB         Y1, Y0, Y0
-	VBROADCASTI128 18(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 18(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 18(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 18(R8)(CX*1), Y2, Y2
 	VPADDB         Y1, Y2, Y2
-	VBROADCASTI128 18(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 18(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 18(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 18(R8)(CX*2), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 18(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 18(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 18(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 18(R8)(SI*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
 	VPUNPCKLDQ     Y2, Y0, Y5
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     192(R9)
+	PREFETCHT1     256(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 160(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -87,8 +96,9 @@ block1:
 	VMOVDQU        Y2, 224(BX)
 	VPUNPCKHQDQ    Y3, Y0, Y2
 	VMOVDQU        Y2, 256(BX)
-	ADDQ           $+34, AX
+	ADDQ           $+272, R9
 	ADDQ           $+34, DI
+	ADDQ           $+34, R8
 	ADDQ           $+288, BX
 	DECQ           DX
 	JNZ            block1
@@ -102,63 +112,67 @@ DATA c0<>+24(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL c0<>(SB), RODATA|NOPTR, $32
 
 // func packQ4_0AVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ4_0AVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block2:
-	MOVWLZX        (AX)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX), R8
-	VMOVQ          R8, X0
-	MOVWLZX        (DI)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI), R8
-	VPINSRQ        $0x01, R8, X0, X0
+	MOVWLZX        (DI)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI), AX
+	VMOVQ          AX, X0
+	MOVWLZX        (R8)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8), AX
+	VPINSRQ        $0x01, AX, X0, X0
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y0, (BX)
-	VBROADCASTI128 2(AX), Y0
-	VINSERTI128    $0x01, 2(DI), Y0, Y0
+	VBROADCASTI128 2(DI), Y0
+	VINSERTI128    $0x01, 2(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y2
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPADDB         Y1, Y0, Y0
 	VPADDB         Y1, Y2, Y2
-	VBROADCASTI128 2(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 2(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 2(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 2(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 2(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 2(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 2(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 2(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 2(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 2(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 2(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 2(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -168,6 +182,8 @@ block2:
 	VPUNPCKHDQ     Y3, Y0, Y0
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 32(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -180,6 +196,7 @@ block2:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y3, Y0, Y5
 	VMOVDQU        Y5, 160(BX)
 	VPUNPCKHQDQ    Y3, Y0, Y5
@@ -188,8 +205,9 @@ block2:
 	VMOVDQU        Y0, 224(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y0
 	VMOVDQU        Y0, 256(BX)
-	ADDQ           $+18, AX
+	ADDQ           $+144, R9
 	ADDQ           $+18, DI
+	ADDQ           $+18, R8
 	ADDQ           $+288, BX
 	DECQ           DX
 	JNZ            block2
@@ -197,47 +215,51 @@ block2:
 	RET
 
 // func packQ5_0AVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ5_0AVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block3:
-	MOVWLZX        (AX)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX), R8
-	VMOVQ          R8, X0
-	MOVWLZX        (DI)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI), R8
-	VPINSRQ        $0x01, R8, X0, X0
+	MOVWLZX        (DI)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI), AX
+	VMOVQ          AX, X0
+	MOVWLZX        (R8)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8), AX
+	VPINSRQ        $0x01, AX, X0, X0
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y0, (BX)
-	VBROADCASTI128 6(AX), Y0
-	VINSERTI128    $0x01, 6(DI), Y0, Y0
+	VBROADCASTI128 6(DI), Y0
+	VINSERTI128    $0x01, 6(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y2
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 2(AX), Y3
-	VINSERTI128    $0x01, 2(DI), Y3, Y3
+	VBROADCASTI128 2(DI), Y3
+	VINSERTI128    $0x01, 2(R8), Y3, Y3
 	VPSHUFB        c3<>+0(SB), Y3, Y4
 	VPAND          c1<>+0(SB), Y4, Y4
 	VPCMPEQB       c1<>+0(SB), Y4, Y4
@@ -250,13 +272,13 @@ block3:
 	VPOR           Y4, Y2, Y2
 	VPADDB         Y1, Y0, Y0
 	VPADDB         Y1, Y2, Y2
-	VBROADCASTI128 6(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 6(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 6(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 6(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 2(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 2(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 2(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 2(R8)(CX*1), Y5, Y5
 	VPSHUFB        c3<>+0(SB), Y5, Y6
 	VPAND          c1<>+0(SB), Y6, Y6
 	VPCMPEQB       c1<>+0(SB), Y6, Y6
@@ -269,13 +291,13 @@ block3:
 	VPOR           Y6, Y4, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 6(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 6(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 6(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 6(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 2(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 2(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 2(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 2(R8)(CX*2), Y7, Y7
 	VPSHUFB        c3<>+0(SB), Y7, Y8
 	VPAND          c1<>+0(SB), Y8, Y8
 	VPCMPEQB       c1<>+0(SB), Y8, Y8
@@ -288,13 +310,13 @@ block3:
 	VPOR           Y8, Y6, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 6(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 6(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 6(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 6(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 2(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 2(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 2(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 2(R8)(SI*1), Y9, Y9
 	VPSHUFB        c3<>+0(SB), Y9, Y10
 	VPAND          c1<>+0(SB), Y10, Y10
 	VPCMPEQB       c1<>+0(SB), Y10, Y10
@@ -311,6 +333,8 @@ block3:
 	VPUNPCKHDQ     Y3, Y0, Y0
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 32(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -323,6 +347,7 @@ block3:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y3, Y0, Y5
 	VMOVDQU        Y5, 160(BX)
 	VPUNPCKHQDQ    Y3, Y0, Y5
@@ -331,8 +356,9 @@ block3:
 	VMOVDQU        Y0, 224(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y0
 	VMOVDQU        Y0, 256(BX)
-	ADDQ           $+22, AX
+	ADDQ           $+176, R9
 	ADDQ           $+22, DI
+	ADDQ           $+22, R8
 	ADDQ           $+288, BX
 	DECQ           DX
 	JNZ            block3
@@ -364,43 +390,47 @@ DATA c4<>+24(SB)/8, $0x0303030303030303
 GLOBL c4<>(SB), RODATA|NOPTR, $32
 
 // func packIQ4NLAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packIQ4NLAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
 	VMOVDQU      c5<>+0(SB), Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block4:
-	MOVWLZX        (AX)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX), R8
-	VMOVQ          R8, X2
-	MOVWLZX        (DI)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI), R8
-	VPINSRQ        $0x01, R8, X2, X2
+	MOVWLZX        (DI)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI), AX
+	VMOVQ          AX, X2
+	MOVWLZX        (R8)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8), AX
+	VPINSRQ        $0x01, AX, X2, X2
 	VCVTPH2PS      X2, Y2
 	VMOVUPS        Y2, (BX)
-	VBROADCASTI128 2(AX), Y2
-	VINSERTI128    $0x01, 2(DI), Y2, Y2
+	VBROADCASTI128 2(DI), Y2
+	VINSERTI128    $0x01, 2(R8), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
@@ -408,8 +438,8 @@ block4:
 	VPSHUFB        Y3, Y0, Y3
 	VPADDB         Y1, Y2, Y2
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 2(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 2(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 2(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 2(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
@@ -417,8 +447,8 @@ block4:
 	VPSHUFB        Y5, Y0, Y5
 	VPADDB         Y1, Y4, Y4
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 2(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 2(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 2(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 2(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -426,8 +456,8 @@ block4:
 	VPSHUFB        Y7, Y0, Y7
 	VPADDB         Y1, Y6, Y6
 	VPADDB         Y1, Y7, Y7
-	VBROADCASTI128 2(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 2(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 2(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 2(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
 	VPAND          c0<>+0(SB), Y8, Y8
 	VPAND          c0<>+0(SB), Y9, Y9
@@ -439,6 +469,8 @@ block4:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y4
 	VPUNPCKHDQ     Y8, Y6, Y6
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y4, Y10, Y8
 	VMOVDQU        Y8, 32(BX)
 	VPUNPCKHQDQ    Y4, Y10, Y8
@@ -451,6 +483,7 @@ block4:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y4
 	VPUNPCKHDQ     Y9, Y7, Y5
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y4, Y2, Y6
 	VMOVDQU        Y6, 160(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y6
@@ -459,8 +492,9 @@ block4:
 	VMOVDQU        Y2, 224(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y2
 	VMOVDQU        Y2, 256(BX)
-	ADDQ           $+18, AX
+	ADDQ           $+144, R9
 	ADDQ           $+18, DI
+	ADDQ           $+18, R8
 	ADDQ           $+288, BX
 	DECQ           DX
 	JNZ            block4
@@ -474,39 +508,43 @@ DATA c5<>+24(SB)/8, $0x7159453526190d01
 GLOBL c5<>(SB), RODATA|NOPTR, $32
 
 // func packMXFP4AVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·packMXFP4AVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
 	VMOVDQU      c6<>+0(SB), Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block5:
-	MOVBLZX        (DI)(SI*1), R8
-	SHLQ           $0x08, R8
-	MOVB           (DI)(CX*2), R8
-	SHLQ           $0x08, R8
-	MOVB           (DI)(CX*1), R8
-	SHLQ           $0x08, R8
-	MOVB           (DI), R8
-	SHLQ           $0x08, R8
-	MOVB           (AX)(SI*1), R8
-	SHLQ           $0x08, R8
-	MOVB           (AX)(CX*2), R8
-	SHLQ           $0x08, R8
-	MOVB           (AX)(CX*1), R8
-	SHLQ           $0x08, R8
-	MOVB           (AX), R8
-	VMOVQ          R8, X2
+	MOVBLZX        (R8)(SI*1), AX
+	SHLQ           $0x08, AX
+	MOVB           (R8)(CX*2), AL
+	SHLQ           $0x08, AX
+	MOVB           (R8)(CX*1), AL
+	SHLQ           $0x08, AX
+	MOVB           (R8), AL
+	SHLQ           $0x08, AX
+	MOVB           (DI)(SI*1), AL
+	SHLQ           $0x08, AX
+	MOVB           (DI)(CX*2), AL
+	SHLQ           $0x08, AX
+	MOVB           (DI)(CX*1), AL
+	SHLQ           $0x08, AX
+	MOVB           (DI), AL
+	VMOVQ          AX, X2
 	VPMOVZXBD      X2, Y2
 	VPSUBD         c7<>+0(SB), Y2, Y3
 	VPSLLD         $0x17, Y3, Y3
@@ -516,8 +554,8 @@ block5:
 	VPCMPGTD       Y2, Y5, Y2
 	VPBLENDVB      Y2, Y4, Y3, Y3
 	VMOVUPS        Y3, (BX)
-	VBROADCASTI128 1(AX), Y2
-	VINSERTI128    $0x01, 1(DI), Y2, Y2
+	VBROADCASTI128 1(DI), Y2
+	VINSERTI128    $0x01, 1(R8), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
@@ -525,8 +563,8 @@ block5:
 	VPSHUFB        Y3, Y0, Y3
 	VPADDB         Y1, Y2, Y2
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 1(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 1(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 1(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 1(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
@@ -534,8 +572,8 @@ block5:
 	VPSHUFB        Y5, Y0, Y5
 	VPADDB         Y1, Y4, Y4
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 1(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 1(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 1(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 1(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -543,8 +581,8 @@ block5:
 	VPSHUFB        Y7, Y0, Y7
 	VPADDB         Y1, Y6, Y6
 	VPADDB         Y1, Y7, Y7
-	VBROADCASTI128 1(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 1(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 1(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 1(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x04, Y8, Y9
 	VPAND          c0<>+0(SB), Y8, Y8
 	VPAND          c0<>+0(SB), Y9, Y9
@@ -556,6 +594,8 @@ block5:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y4
 	VPUNPCKHDQ     Y8, Y6, Y6
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y4, Y10, Y8
 	VMOVDQU        Y8, 32(BX)
 	VPUNPCKHQDQ    Y4, Y10, Y8
@@ -568,6 +608,7 @@ block5:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y4
 	VPUNPCKHDQ     Y9, Y7, Y5
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y4, Y2, Y6
 	VMOVDQU        Y6, 160(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y6
@@ -576,8 +617,9 @@ block5:
 	VMOVDQU        Y2, 224(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y2
 	VMOVDQU        Y2, 256(BX)
-	ADDQ           $+17, AX
+	ADDQ           $+136, R9
 	ADDQ           $+17, DI
+	ADDQ           $+17, R8
 	ADDQ           $+288, BX
 	DECQ           DX
 	JNZ            block5
@@ -609,31 +651,35 @@ DATA c9<>+24(SB)/8, $0x0020000000200000
 GLOBL c9<>(SB), RODATA|NOPTR, $32
 
 // func packQ4_1AVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ4_1AVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block6:
-	VMOVD          (AX), X0
-	VPINSRD        $0x01, (AX)(CX*1), X0, X0
-	VPINSRD        $0x02, (AX)(CX*2), X0, X0
-	VPINSRD        $0x03, (AX)(SI*1), X0, X0
+	VMOVD          (DI), X0
+	VPINSRD        $0x01, (DI)(CX*1), X0, X0
+	VPINSRD        $0x02, (DI)(CX*2), X0, X0
+	VPINSRD        $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB        c10<>+0(SB), X0, X0
-	VMOVD          (DI), X2
-	VPINSRD        $0x01, (DI)(CX*1), X2, X2
-	VPINSRD        $0x02, (DI)(CX*2), X2, X2
-	VPINSRD        $0x03, (DI)(SI*1), X2, X2
+	VMOVD          (R8), X2
+	VPINSRD        $0x01, (R8)(CX*1), X2, X2
+	VPINSRD        $0x02, (R8)(CX*2), X2, X2
+	VPINSRD        $0x03, (R8)(SI*1), X2, X2
 	VPSHUFB        c10<>+0(SB), X2, X2
 	VPUNPCKLQDQ    X2, X0, X3
 	VPUNPCKHQDQ    X2, X0, X0
@@ -641,29 +687,29 @@ block6:
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y2, (BX)
 	VMOVUPS        Y0, 32(BX)
-	VBROADCASTI128 4(AX), Y0
-	VINSERTI128    $0x01, 4(DI), Y0, Y0
+	VBROADCASTI128 4(DI), Y0
+	VINSERTI128    $0x01, 4(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y2
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPADDB         Y1, Y0, Y0
 	VPADDB         Y1, Y2, Y2
-	VBROADCASTI128 4(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 4(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 4(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 4(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 4(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 4(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 4(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 4(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 4(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 4(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 4(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 4(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -673,6 +719,8 @@ block6:
 	VPUNPCKHDQ     Y3, Y0, Y0
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 64(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -685,6 +733,7 @@ block6:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y3, Y0, Y5
 	VMOVDQU        Y5, 192(BX)
 	VPUNPCKHQDQ    Y3, Y0, Y5
@@ -693,8 +742,9 @@ block6:
 	VMOVDQU        Y0, 256(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y0
 	VMOVDQU        Y0, 288(BX)
-	ADDQ           $+20, AX
+	ADDQ           $+160, R9
 	ADDQ           $+20, DI
+	ADDQ           $+20, R8
 	ADDQ           $+320, BX
 	DECQ           DX
 	JNZ            block6
@@ -708,31 +758,35 @@ DATA c10<>+24(SB)/8, $0x0f0e0b0a07060302
 GLOBL c10<>(SB), RODATA|NOPTR, $32
 
 // func packQ5_1AVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ5_1AVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block7:
-	VMOVD          (AX), X0
-	VPINSRD        $0x01, (AX)(CX*1), X0, X0
-	VPINSRD        $0x02, (AX)(CX*2), X0, X0
-	VPINSRD        $0x03, (AX)(SI*1), X0, X0
+	VMOVD          (DI), X0
+	VPINSRD        $0x01, (DI)(CX*1), X0, X0
+	VPINSRD        $0x02, (DI)(CX*2), X0, X0
+	VPINSRD        $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB        c10<>+0(SB), X0, X0
-	VMOVD          (DI), X2
-	VPINSRD        $0x01, (DI)(CX*1), X2, X2
-	VPINSRD        $0x02, (DI)(CX*2), X2, X2
-	VPINSRD        $0x03, (DI)(SI*1), X2, X2
+	VMOVD          (R8), X2
+	VPINSRD        $0x01, (R8)(CX*1), X2, X2
+	VPINSRD        $0x02, (R8)(CX*2), X2, X2
+	VPINSRD        $0x03, (R8)(SI*1), X2, X2
 	VPSHUFB        c10<>+0(SB), X2, X2
 	VPUNPCKLQDQ    X2, X0, X3
 	VPUNPCKHQDQ    X2, X0, X0
@@ -740,13 +794,13 @@ block7:
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y2, (BX)
 	VMOVUPS        Y0, 32(BX)
-	VBROADCASTI128 8(AX), Y0
-	VINSERTI128    $0x01, 8(DI), Y0, Y0
+	VBROADCASTI128 8(DI), Y0
+	VINSERTI128    $0x01, 8(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y2
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 4(AX), Y3
-	VINSERTI128    $0x01, 4(DI), Y3, Y3
+	VBROADCASTI128 4(DI), Y3
+	VINSERTI128    $0x01, 4(R8), Y3, Y3
 	VPSHUFB        c3<>+0(SB), Y3, Y4
 	VPAND          c1<>+0(SB), Y4, Y4
 	VPCMPEQB       c1<>+0(SB), Y4, Y4
@@ -759,13 +813,13 @@ block7:
 	VPOR           Y4, Y2, Y2
 	VPADDB         Y1, Y0, Y0
 	VPADDB         Y1, Y2, Y2
-	VBROADCASTI128 8(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 8(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 8(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 8(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 4(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 4(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 4(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 4(R8)(CX*1), Y5, Y5
 	VPSHUFB        c3<>+0(SB), Y5, Y6
 	VPAND          c1<>+0(SB), Y6, Y6
 	VPCMPEQB       c1<>+0(SB), Y6, Y6
@@ -778,13 +832,13 @@ block7:
 	VPOR           Y6, Y4, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 8(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 8(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 8(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 8(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 4(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 4(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 4(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 4(R8)(CX*2), Y7, Y7
 	VPSHUFB        c3<>+0(SB), Y7, Y8
 	VPAND          c1<>+0(SB), Y8, Y8
 	VPCMPEQB       c1<>+0(SB), Y8, Y8
@@ -797,13 +851,13 @@ block7:
 	VPOR           Y8, Y6, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 8(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 8(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 8(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 8(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 4(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 4(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 4(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 4(R8)(SI*1), Y9, Y9
 	VPSHUFB        c3<>+0(SB), Y9, Y10
 	VPAND          c1<>+0(SB), Y10, Y10
 	VPCMPEQB       c1<>+0(SB), Y10, Y10
@@ -820,6 +874,8 @@ block7:
 	VPUNPCKHDQ     Y3, Y0, Y0
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 64(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -832,6 +888,7 @@ block7:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y3, Y0, Y5
 	VMOVDQU        Y5, 192(BX)
 	VPUNPCKHQDQ    Y3, Y0, Y5
@@ -840,8 +897,9 @@ block7:
 	VMOVDQU        Y0, 256(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y0
 	VMOVDQU        Y0, 288(BX)
-	ADDQ           $+24, AX
+	ADDQ           $+192, R9
 	ADDQ           $+24, DI
+	ADDQ           $+24, R8
 	ADDQ           $+320, BX
 	DECQ           DX
 	JNZ            block7
@@ -849,31 +907,35 @@ block7:
 	RET
 
 // func packQ4KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ4KAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y0
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block8:
-	VMOVD          (AX), X0
-	VPINSRD        $0x01, (AX)(CX*1), X0, X0
-	VPINSRD        $0x02, (AX)(CX*2), X0, X0
-	VPINSRD        $0x03, (AX)(SI*1), X0, X0
+	VMOVD          (DI), X0
+	VPINSRD        $0x01, (DI)(CX*1), X0, X0
+	VPINSRD        $0x02, (DI)(CX*2), X0, X0
+	VPINSRD        $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB        c10<>+0(SB), X0, X0
-	VMOVD          (DI), X1
-	VPINSRD        $0x01, (DI)(CX*1), X1, X1
-	VPINSRD        $0x02, (DI)(CX*2), X1, X1
-	VPINSRD        $0x03, (DI)(SI*1), X1, X1
+	VMOVD          (R8), X1
+	VPINSRD        $0x01, (R8)(CX*1), X1, X1
+	VPINSRD        $0x02, (R8)(CX*2), X1, X1
+	VPINSRD        $0x03, (R8)(SI*1), X1, X1
 	VPSHUFB        c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ    X1, X0, X2
 	VPUNPCKHQDQ    X1, X0, X0
@@ -881,8 +943,8 @@ block8:
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y1, (BX)
 	VMOVUPS        Y0, 32(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSHUFB        c11<>+0(SB), Y0, Y1
 	VPSHUFB        c12<>+0(SB), Y0, Y0
 	VPSRLVD        c13<>+0(SB), Y0, Y0
@@ -890,8 +952,8 @@ block8:
 	VPSRLD         $0x02, Y1, Y1
 	VPAND          c15<>+0(SB), Y1, Y1
 	VPOR           Y1, Y0, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSHUFB        c11<>+0(SB), Y1, Y2
 	VPSHUFB        c12<>+0(SB), Y1, Y1
 	VPSRLVD        c13<>+0(SB), Y1, Y1
@@ -899,8 +961,8 @@ block8:
 	VPSRLD         $0x02, Y2, Y2
 	VPAND          c15<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSHUFB        c11<>+0(SB), Y2, Y3
 	VPSHUFB        c12<>+0(SB), Y2, Y2
 	VPSRLVD        c13<>+0(SB), Y2, Y2
@@ -908,8 +970,8 @@ block8:
 	VPSRLD         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSHUFB        c11<>+0(SB), Y3, Y4
 	VPSHUFB        c12<>+0(SB), Y3, Y3
 	VPSRLVD        c13<>+0(SB), Y3, Y3
@@ -925,6 +987,7 @@ block8:
 	VPUNPCKHDQ     Y5, Y4, Y4
 	VPUNPCKLDQ     Y7, Y6, Y5
 	VPUNPCKHDQ     Y7, Y6, Y6
+	PREFETCHT1     (R9)
 	VPUNPCKLQDQ    Y5, Y8, Y7
 	VMOVDQU        Y7, 192(BX)
 	VPUNPCKHQDQ    Y5, Y8, Y7
@@ -941,6 +1004,7 @@ block8:
 	VPUNPCKHDQ     Y5, Y4, Y4
 	VPUNPCKLDQ     Y7, Y6, Y5
 	VPUNPCKHDQ     Y7, Y6, Y6
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y5, Y8, Y7
 	VMOVDQU        Y7, 1344(BX)
 	VPUNPCKHQDQ    Y5, Y8, Y7
@@ -957,6 +1021,7 @@ block8:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 64(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -965,23 +1030,23 @@ block8:
 	VMOVDQU        Y1, 128(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 160(BX)
-	VBROADCASTI128 16(AX), Y0
-	VINSERTI128    $0x01, 16(DI), Y0, Y0
+	VBROADCASTI128 16(DI), Y0
+	VINSERTI128    $0x01, 16(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 16(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 16(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 16(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -989,6 +1054,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     192(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 224(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1001,6 +1067,7 @@ block8:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     256(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 512(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1009,23 +1076,23 @@ block8:
 	VMOVDQU        Y0, 576(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 608(BX)
-	VBROADCASTI128 32(AX), Y0
-	VINSERTI128    $0x01, 32(DI), Y0, Y0
+	VBROADCASTI128 32(DI), Y0
+	VINSERTI128    $0x01, 32(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 32(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 32(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 32(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -1033,6 +1100,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     320(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 352(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1045,6 +1113,7 @@ block8:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     384(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 640(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1053,23 +1122,23 @@ block8:
 	VMOVDQU        Y0, 704(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 736(BX)
-	VBROADCASTI128 48(AX), Y0
-	VINSERTI128    $0x01, 48(DI), Y0, Y0
+	VBROADCASTI128 48(DI), Y0
+	VINSERTI128    $0x01, 48(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 48(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 48(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 48(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 48(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 48(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -1077,6 +1146,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     448(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 800(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1089,6 +1159,7 @@ block8:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     512(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 1088(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1097,23 +1168,23 @@ block8:
 	VMOVDQU        Y0, 1152(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1184(BX)
-	VBROADCASTI128 64(AX), Y0
-	VINSERTI128    $0x01, 64(DI), Y0, Y0
+	VBROADCASTI128 64(DI), Y0
+	VINSERTI128    $0x01, 64(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 64(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 64(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 64(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 64(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 64(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -1121,6 +1192,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     576(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 928(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1133,6 +1205,7 @@ block8:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     640(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 1216(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1141,23 +1214,23 @@ block8:
 	VMOVDQU        Y0, 1280(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1312(BX)
-	VBROADCASTI128 80(AX), Y0
-	VINSERTI128    $0x01, 80(DI), Y0, Y0
+	VBROADCASTI128 80(DI), Y0
+	VINSERTI128    $0x01, 80(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 80(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 80(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 80(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 80(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 80(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 80(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -1165,6 +1238,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     704(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 1376(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1177,6 +1251,7 @@ block8:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     768(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 1664(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1185,23 +1260,23 @@ block8:
 	VMOVDQU        Y0, 1728(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1760(BX)
-	VBROADCASTI128 96(AX), Y0
-	VINSERTI128    $0x01, 96(DI), Y0, Y0
+	VBROADCASTI128 96(DI), Y0
+	VINSERTI128    $0x01, 96(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 96(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 96(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 96(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 96(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 96(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 96(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 96(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 96(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 96(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 96(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 96(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 96(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -1209,6 +1284,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     832(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 1504(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1221,6 +1297,7 @@ block8:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     896(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 1792(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1229,23 +1306,23 @@ block8:
 	VMOVDQU        Y0, 1856(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1888(BX)
-	VBROADCASTI128 112(AX), Y0
-	VINSERTI128    $0x01, 112(DI), Y0, Y0
+	VBROADCASTI128 112(DI), Y0
+	VINSERTI128    $0x01, 112(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 112(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 112(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 112(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 112(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 112(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 112(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 112(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 112(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 112(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 112(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 112(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 112(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -1253,6 +1330,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     960(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 1952(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1265,6 +1343,7 @@ block8:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     1024(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 2240(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1273,23 +1352,23 @@ block8:
 	VMOVDQU        Y0, 2304(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 2336(BX)
-	VBROADCASTI128 128(AX), Y0
-	VINSERTI128    $0x01, 128(DI), Y0, Y0
+	VBROADCASTI128 128(DI), Y0
+	VINSERTI128    $0x01, 128(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 128(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 128(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 128(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 128(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 128(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 128(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 128(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 128(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 128(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 128(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 128(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 128(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
@@ -1297,6 +1376,7 @@ block8:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     1088(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 2080(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1317,8 +1397,9 @@ block8:
 	VMOVDQU        Y0, 2432(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 2464(BX)
-	ADDQ           $+144, AX
+	ADDQ           $+1152, R9
 	ADDQ           $+144, DI
+	ADDQ           $+144, R8
 	ADDQ           $+2496, BX
 	DECQ           DX
 	JNZ            block8
@@ -1374,31 +1455,35 @@ DATA c18<>+24(SB)/8, $0x800f800e800d800c
 GLOBL c18<>(SB), RODATA|NOPTR, $32
 
 // func packQ5KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ5KAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y0
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block9:
-	VMOVD          (AX), X0
-	VPINSRD        $0x01, (AX)(CX*1), X0, X0
-	VPINSRD        $0x02, (AX)(CX*2), X0, X0
-	VPINSRD        $0x03, (AX)(SI*1), X0, X0
+	VMOVD          (DI), X0
+	VPINSRD        $0x01, (DI)(CX*1), X0, X0
+	VPINSRD        $0x02, (DI)(CX*2), X0, X0
+	VPINSRD        $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB        c10<>+0(SB), X0, X0
-	VMOVD          (DI), X1
-	VPINSRD        $0x01, (DI)(CX*1), X1, X1
-	VPINSRD        $0x02, (DI)(CX*2), X1, X1
-	VPINSRD        $0x03, (DI)(SI*1), X1, X1
+	VMOVD          (R8), X1
+	VPINSRD        $0x01, (R8)(CX*1), X1, X1
+	VPINSRD        $0x02, (R8)(CX*2), X1, X1
+	VPINSRD        $0x03, (R8)(SI*1), X1, X1
 	VPSHUFB        c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ    X1, X0, X2
 	VPUNPCKHQDQ    X1, X0, X0
@@ -1406,8 +1491,8 @@ block9:
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y1, (BX)
 	VMOVUPS        Y0, 32(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSHUFB        c11<>+0(SB), Y0, Y1
 	VPSHUFB        c12<>+0(SB), Y0, Y0
 	VPSRLVD        c13<>+0(SB), Y0, Y0
@@ -1415,8 +1500,8 @@ block9:
 	VPSRLD         $0x02, Y1, Y1
 	VPAND          c15<>+0(SB), Y1, Y1
 	VPOR           Y1, Y0, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSHUFB        c11<>+0(SB), Y1, Y2
 	VPSHUFB        c12<>+0(SB), Y1, Y1
 	VPSRLVD        c13<>+0(SB), Y1, Y1
@@ -1424,8 +1509,8 @@ block9:
 	VPSRLD         $0x02, Y2, Y2
 	VPAND          c15<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSHUFB        c11<>+0(SB), Y2, Y3
 	VPSHUFB        c12<>+0(SB), Y2, Y2
 	VPSRLVD        c13<>+0(SB), Y2, Y2
@@ -1433,8 +1518,8 @@ block9:
 	VPSRLD         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSHUFB        c11<>+0(SB), Y3, Y4
 	VPSHUFB        c12<>+0(SB), Y3, Y3
 	VPSRLVD        c13<>+0(SB), Y3, Y3
@@ -1450,6 +1535,8 @@ block9:
 	VPUNPCKHDQ     Y5, Y4, Y4
 	VPUNPCKLDQ     Y7, Y6, Y5
 	VPUNPCKHDQ     Y7, Y6, Y6
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y5, Y8, Y7
 	VMOVDQU        Y7, 192(BX)
 	VPUNPCKHQDQ    Y5, Y8, Y7
@@ -1466,6 +1553,8 @@ block9:
 	VPUNPCKHDQ     Y5, Y4, Y4
 	VPUNPCKLDQ     Y7, Y6, Y5
 	VPUNPCKHDQ     Y7, Y6, Y6
+	PREFETCHT1     128(R9)
+	PREFETCHT1     192(R9)
 	VPUNPCKLQDQ    Y5, Y8, Y7
 	VMOVDQU        Y7, 1344(BX)
 	VPUNPCKHQDQ    Y5, Y8, Y7
@@ -1482,6 +1571,8 @@ block9:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     256(R9)
+	PREFETCHT1     320(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 64(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -1490,63 +1581,63 @@ block9:
 	VMOVDQU        Y1, 128(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 160(BX)
-	VBROADCASTI128 48(AX), Y0
-	VINSERTI128    $0x01, 48(DI), Y0, Y0
+	VBROADCASTI128 48(DI), Y0
+	VINSERTI128    $0x01, 48(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSLLW         $0x04, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSLLW         $0x03, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 48(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x04, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x03, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 48(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 48(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x04, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x03, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 48(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 48(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x04, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x03, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -1554,6 +1645,8 @@ block9:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     384(R9)
+	PREFETCHT1     448(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 224(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1566,6 +1659,8 @@ block9:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     512(R9)
+	PREFETCHT1     576(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 512(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1574,63 +1669,63 @@ block9:
 	VMOVDQU        Y0, 576(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 608(BX)
-	VBROADCASTI128 64(AX), Y0
-	VINSERTI128    $0x01, 64(DI), Y0, Y0
+	VBROADCASTI128 64(DI), Y0
+	VINSERTI128    $0x01, 64(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPSLLW         $0x04, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPSLLW         $0x03, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 64(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x04, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x03, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 64(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 64(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x04, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x03, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 64(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 64(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x04, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x03, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -1638,6 +1733,8 @@ block9:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     640(R9)
+	PREFETCHT1     704(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 352(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1650,6 +1747,8 @@ block9:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     768(R9)
+	PREFETCHT1     832(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 640(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1658,63 +1757,63 @@ block9:
 	VMOVDQU        Y0, 704(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 736(BX)
-	VBROADCASTI128 80(AX), Y0
-	VINSERTI128    $0x01, 80(DI), Y0, Y0
+	VBROADCASTI128 80(DI), Y0
+	VINSERTI128    $0x01, 80(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSLLW         $0x02, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSLLW         $0x01, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 80(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 80(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x02, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x01, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 80(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 80(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x02, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x01, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 80(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 80(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x02, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x01, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -1722,6 +1821,8 @@ block9:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     896(R9)
+	PREFETCHT1     960(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 800(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1734,6 +1835,8 @@ block9:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     1024(R9)
+	PREFETCHT1     1088(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 1088(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1742,63 +1845,63 @@ block9:
 	VMOVDQU        Y0, 1152(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1184(BX)
-	VBROADCASTI128 96(AX), Y0
-	VINSERTI128    $0x01, 96(DI), Y0, Y0
+	VBROADCASTI128 96(DI), Y0
+	VINSERTI128    $0x01, 96(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPSLLW         $0x02, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPSLLW         $0x01, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 96(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 96(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 96(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 96(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x02, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPSLLW         $0x01, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 96(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 96(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 96(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 96(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x02, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPSLLW         $0x01, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 96(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 96(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 96(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 96(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x02, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPSLLW         $0x01, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -1806,6 +1909,8 @@ block9:
 	VPUNPCKHDQ     Y2, Y0, Y0
 	VPUNPCKLDQ     Y6, Y4, Y2
 	VPUNPCKHDQ     Y6, Y4, Y4
+	PREFETCHT1     1152(R9)
+	PREFETCHT1     1216(R9)
 	VPUNPCKLQDQ    Y2, Y8, Y6
 	VMOVDQU        Y6, 928(BX)
 	VPUNPCKHQDQ    Y2, Y8, Y6
@@ -1818,6 +1923,8 @@ block9:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y2
 	VPUNPCKHDQ     Y7, Y5, Y3
+	PREFETCHT1     1280(R9)
+	PREFETCHT1     1344(R9)
 	VPUNPCKLQDQ    Y2, Y0, Y4
 	VMOVDQU        Y4, 1216(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y4
@@ -1826,59 +1933,59 @@ block9:
 	VMOVDQU        Y0, 1280(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1312(BX)
-	VBROADCASTI128 112(AX), Y0
-	VINSERTI128    $0x01, 112(DI), Y0, Y0
+	VBROADCASTI128 112(DI), Y0
+	VINSERTI128    $0x01, 112(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x01, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 112(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 112(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 112(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 112(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x01, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 112(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 112(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 112(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 112(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x01, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 112(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 112(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 112(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 112(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x01, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -1906,59 +2013,59 @@ block9:
 	VMOVDQU        Y0, 1728(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1760(BX)
-	VBROADCASTI128 128(AX), Y0
-	VINSERTI128    $0x01, 128(DI), Y0, Y0
+	VBROADCASTI128 128(DI), Y0
+	VINSERTI128    $0x01, 128(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPSRLW         $0x01, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 128(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 128(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 128(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 128(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x01, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 128(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 128(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 128(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 128(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x01, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 128(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 128(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 128(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 128(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x01, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -1986,63 +2093,63 @@ block9:
 	VMOVDQU        Y0, 1856(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 1888(BX)
-	VBROADCASTI128 144(AX), Y0
-	VINSERTI128    $0x01, 144(DI), Y0, Y0
+	VBROADCASTI128 144(DI), Y0
+	VINSERTI128    $0x01, 144(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x03, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 144(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 144(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 144(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 144(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x03, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 144(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 144(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 144(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 144(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x02, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 16(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 16(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x03, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 144(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 144(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 144(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 144(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x02, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 16(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 16(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x03, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -2070,63 +2177,63 @@ block9:
 	VMOVDQU        Y0, 2304(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 2336(BX)
-	VBROADCASTI128 160(AX), Y0
-	VINSERTI128    $0x01, 160(DI), Y0, Y0
+	VBROADCASTI128 160(DI), Y0
+	VINSERTI128    $0x01, 160(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y0, Y0
-	VBROADCASTI128 32(AX), Y2
-	VINSERTI128    $0x01, 32(DI), Y2, Y2
+	VBROADCASTI128 32(DI), Y2
+	VINSERTI128    $0x01, 32(R8), Y2, Y2
 	VPSRLW         $0x03, Y2, Y2
 	VPAND          c2<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 160(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 160(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 160(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 160(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPSRLW         $0x03, Y4, Y4
 	VPAND          c2<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 160(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 160(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 160(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 160(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y5
 	VPAND          c0<>+0(SB), Y4, Y4
 	VPAND          c0<>+0(SB), Y5, Y5
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x02, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y4, Y4
-	VBROADCASTI128 32(AX)(CX*2), Y6
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y6, Y6
+	VBROADCASTI128 32(DI)(CX*2), Y6
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y6, Y6
 	VPSRLW         $0x03, Y6, Y6
 	VPAND          c2<>+0(SB), Y6, Y6
 	VPOR           Y6, Y5, Y5
-	VBROADCASTI128 160(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 160(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 160(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 160(R8)(SI*1), Y6, Y6
 	VPSRLW         $0x04, Y6, Y7
 	VPAND          c0<>+0(SB), Y6, Y6
 	VPAND          c0<>+0(SB), Y7, Y7
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x02, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y6, Y6
-	VBROADCASTI128 32(AX)(SI*1), Y8
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y8, Y8
+	VBROADCASTI128 32(DI)(SI*1), Y8
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y8, Y8
 	VPSRLW         $0x03, Y8, Y8
 	VPAND          c2<>+0(SB), Y8, Y8
 	VPOR           Y8, Y7, Y7
@@ -2154,8 +2261,9 @@ block9:
 	VMOVDQU        Y0, 2432(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y0
 	VMOVDQU        Y0, 2464(BX)
-	ADDQ           $+176, AX
+	ADDQ           $+1408, R9
 	ADDQ           $+176, DI
+	ADDQ           $+176, R8
 	ADDQ           $+2496, BX
 	DECQ           DX
 	JNZ            block9
@@ -2163,31 +2271,35 @@ block9:
 	RET
 
 // func packQ2KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ2KAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y0
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block10:
-	VMOVD          80(AX), X0
-	VPINSRD        $0x01, 80(AX)(CX*1), X0, X0
-	VPINSRD        $0x02, 80(AX)(CX*2), X0, X0
-	VPINSRD        $0x03, 80(AX)(SI*1), X0, X0
+	VMOVD          80(DI), X0
+	VPINSRD        $0x01, 80(DI)(CX*1), X0, X0
+	VPINSRD        $0x02, 80(DI)(CX*2), X0, X0
+	VPINSRD        $0x03, 80(DI)(SI*1), X0, X0
 	VPSHUFB        c10<>+0(SB), X0, X0
-	VMOVD          80(DI), X1
-	VPINSRD        $0x01, 80(DI)(CX*1), X1, X1
-	VPINSRD        $0x02, 80(DI)(CX*2), X1, X1
-	VPINSRD        $0x03, 80(DI)(SI*1), X1, X1
+	VMOVD          80(R8), X1
+	VPINSRD        $0x01, 80(R8)(CX*1), X1, X1
+	VPINSRD        $0x02, 80(R8)(CX*2), X1, X1
+	VPINSRD        $0x03, 80(R8)(SI*1), X1, X1
 	VPSHUFB        c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ    X1, X0, X2
 	VPUNPCKHQDQ    X1, X0, X0
@@ -2195,26 +2307,26 @@ block10:
 	VCVTPH2PS      X0, Y0
 	VMOVUPS        Y1, (BX)
 	VMOVUPS        Y0, 32(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPSHUFB        c16<>+0(SB), Y0, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPSHUFB        c16<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPSHUFB        c16<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -2223,6 +2335,7 @@ block10:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     (R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 320(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2231,26 +2344,26 @@ block10:
 	VMOVDQU        Y1, 640(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 800(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPSHUFB        c17<>+0(SB), Y0, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPSHUFB        c17<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPSHUFB        c17<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -2259,6 +2372,7 @@ block10:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 960(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2267,26 +2381,26 @@ block10:
 	VMOVDQU        Y1, 1280(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 1440(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPSHUFB        c19<>+0(SB), Y0, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPSHUFB        c19<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPSHUFB        c19<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -2295,6 +2409,7 @@ block10:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 1600(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2303,26 +2418,26 @@ block10:
 	VMOVDQU        Y1, 1920(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2080(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPSHUFB        c20<>+0(SB), Y0, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPSHUFB        c20<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPSHUFB        c20<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -2331,6 +2446,7 @@ block10:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     192(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 2240(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2339,26 +2455,26 @@ block10:
 	VMOVDQU        Y1, 2560(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2720(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPSHUFB        c21<>+0(SB), Y1, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPSHUFB        c21<>+0(SB), Y2, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPSHUFB        c21<>+0(SB), Y3, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -2367,6 +2483,7 @@ block10:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     256(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 64(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2375,26 +2492,26 @@ block10:
 	VMOVDQU        Y1, 128(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 160(BX)
-	VBROADCASTI128 (AX), Y0
-	VINSERTI128    $0x01, (DI), Y0, Y0
+	VBROADCASTI128 (DI), Y0
+	VINSERTI128    $0x01, (R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y1
 	VPAND          c0<>+0(SB), Y0, Y0
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPSHUFB        c18<>+0(SB), Y1, Y0
-	VBROADCASTI128 (AX)(CX*1), Y1
-	VINSERTI128    $0x01, (DI)(CX*1), Y1, Y1
+	VBROADCASTI128 (DI)(CX*1), Y1
+	VINSERTI128    $0x01, (R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPSHUFB        c18<>+0(SB), Y2, Y1
-	VBROADCASTI128 (AX)(CX*2), Y2
-	VINSERTI128    $0x01, (DI)(CX*2), Y2, Y2
+	VBROADCASTI128 (DI)(CX*2), Y2
+	VINSERTI128    $0x01, (R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y3
 	VPAND          c0<>+0(SB), Y2, Y2
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPSHUFB        c18<>+0(SB), Y3, Y2
-	VBROADCASTI128 (AX)(SI*1), Y3
-	VINSERTI128    $0x01, (DI)(SI*1), Y3, Y3
+	VBROADCASTI128 (DI)(SI*1), Y3
+	VINSERTI128    $0x01, (R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -2403,6 +2520,7 @@ block10:
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     320(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 192(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2411,22 +2529,23 @@ block10:
 	VMOVDQU        Y1, 256(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 288(BX)
-	VBROADCASTI128 16(AX), Y0
-	VINSERTI128    $0x01, 16(DI), Y0, Y0
+	VBROADCASTI128 16(DI), Y0
+	VINSERTI128    $0x01, 16(R8), Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 16(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 16(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 16(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 16(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     384(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 352(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2435,22 +2554,23 @@ block10:
 	VMOVDQU        Y1, 416(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 448(BX)
-	VBROADCASTI128 32(AX), Y0
-	VINSERTI128    $0x01, 32(DI), Y0, Y0
+	VBROADCASTI128 32(DI), Y0
+	VINSERTI128    $0x01, 32(R8), Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 32(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 32(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 32(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 32(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     448(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 512(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2459,26 +2579,27 @@ block10:
 	VMOVDQU        Y1, 576(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 608(BX)
-	VBROADCASTI128 16(AX), Y0
-	VINSERTI128    $0x01, 16(DI), Y0, Y0
+	VBROADCASTI128 16(DI), Y0
+	VINSERTI128    $0x01, 16(R8), Y0, Y0
 	VPSRLW         $0x02, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 16(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 16(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 16(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 16(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     512(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 672(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2487,26 +2608,27 @@ block10:
 	VMOVDQU        Y1, 736(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 768(BX)
-	VBROADCASTI128 32(AX), Y0
-	VINSERTI128    $0x01, 32(DI), Y0, Y0
+	VBROADCASTI128 32(DI), Y0
+	VINSERTI128    $0x01, 32(R8), Y0, Y0
 	VPSRLW         $0x02, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 32(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 32(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 32(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 32(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     576(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 832(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2515,26 +2637,27 @@ block10:
 	VMOVDQU        Y1, 896(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 928(BX)
-	VBROADCASTI128 16(AX), Y0
-	VINSERTI128    $0x01, 16(DI), Y0, Y0
+	VBROADCASTI128 16(DI), Y0
+	VINSERTI128    $0x01, 16(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 16(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 16(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 16(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 16(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
 	VPUNPCKHDQ     Y1, Y0, Y0
 	VPUNPCKLDQ     Y3, Y2, Y1
 	VPUNPCKHDQ     Y3, Y2, Y2
+	PREFETCHT1     640(R9)
 	VPUNPCKLQDQ    Y1, Y4, Y3
 	VMOVDQU        Y3, 992(BX)
 	VPUNPCKHQDQ    Y1, Y4, Y3
@@ -2543,20 +2666,20 @@ block10:
 	VMOVDQU        Y1, 1056(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 1088(BX)
-	VBROADCASTI128 32(AX), Y0
-	VINSERTI128    $0x01, 32(DI), Y0, Y0
+	VBROADCASTI128 32(DI), Y0
+	VINSERTI128    $0x01, 32(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 32(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 32(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 32(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 32(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2571,20 +2694,20 @@ block10:
 	VMOVDQU        Y1, 1216(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 1248(BX)
-	VBROADCASTI128 16(AX), Y0
-	VINSERTI128    $0x01, 16(DI), Y0, Y0
+	VBROADCASTI128 16(DI), Y0
+	VINSERTI128    $0x01, 16(R8), Y0, Y0
 	VPSRLW         $0x06, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 16(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 16(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 16(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 16(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2599,20 +2722,20 @@ block10:
 	VMOVDQU        Y1, 1376(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 1408(BX)
-	VBROADCASTI128 32(AX), Y0
-	VINSERTI128    $0x01, 32(DI), Y0, Y0
+	VBROADCASTI128 32(DI), Y0
+	VINSERTI128    $0x01, 32(R8), Y0, Y0
 	VPSRLW         $0x06, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 32(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 32(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 32(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 32(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 32(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2627,17 +2750,17 @@ block10:
 	VMOVDQU        Y1, 1536(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 1568(BX)
-	VBROADCASTI128 48(AX), Y0
-	VINSERTI128    $0x01, 48(DI), Y0, Y0
+	VBROADCASTI128 48(DI), Y0
+	VINSERTI128    $0x01, 48(R8), Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 48(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 48(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 48(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 48(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 48(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
 	VPUNPCKHDQ     Y1, Y0, Y0
@@ -2651,17 +2774,17 @@ block10:
 	VMOVDQU        Y1, 1696(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 1728(BX)
-	VBROADCASTI128 64(AX), Y0
-	VINSERTI128    $0x01, 64(DI), Y0, Y0
+	VBROADCASTI128 64(DI), Y0
+	VINSERTI128    $0x01, 64(R8), Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 64(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 64(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 64(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 64(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 64(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
 	VPUNPCKHDQ     Y1, Y0, Y0
@@ -2675,20 +2798,20 @@ block10:
 	VMOVDQU        Y1, 1856(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 1888(BX)
-	VBROADCASTI128 48(AX), Y0
-	VINSERTI128    $0x01, 48(DI), Y0, Y0
+	VBROADCASTI128 48(DI), Y0
+	VINSERTI128    $0x01, 48(R8), Y0, Y0
 	VPSRLW         $0x02, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 48(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 48(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 48(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 48(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 48(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2703,20 +2826,20 @@ block10:
 	VMOVDQU        Y1, 2016(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2048(BX)
-	VBROADCASTI128 64(AX), Y0
-	VINSERTI128    $0x01, 64(DI), Y0, Y0
+	VBROADCASTI128 64(DI), Y0
+	VINSERTI128    $0x01, 64(R8), Y0, Y0
 	VPSRLW         $0x02, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 64(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 64(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 64(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 64(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 64(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2731,20 +2854,20 @@ block10:
 	VMOVDQU        Y1, 2176(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2208(BX)
-	VBROADCASTI128 48(AX), Y0
-	VINSERTI128    $0x01, 48(DI), Y0, Y0
+	VBROADCASTI128 48(DI), Y0
+	VINSERTI128    $0x01, 48(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 48(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 48(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 48(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 48(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 48(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2759,20 +2882,20 @@ block10:
 	VMOVDQU        Y1, 2336(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2368(BX)
-	VBROADCASTI128 64(AX), Y0
-	VINSERTI128    $0x01, 64(DI), Y0, Y0
+	VBROADCASTI128 64(DI), Y0
+	VINSERTI128    $0x01, 64(R8), Y0, Y0
 	VPSRLW         $0x04, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 64(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 64(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 64(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 64(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 64(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2787,20 +2910,20 @@ block10:
 	VMOVDQU        Y1, 2496(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2528(BX)
-	VBROADCASTI128 48(AX), Y0
-	VINSERTI128    $0x01, 48(DI), Y0, Y0
+	VBROADCASTI128 48(DI), Y0
+	VINSERTI128    $0x01, 48(R8), Y0, Y0
 	VPSRLW         $0x06, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 48(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 48(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 48(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 48(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 48(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2815,20 +2938,20 @@ block10:
 	VMOVDQU        Y1, 2656(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2688(BX)
-	VBROADCASTI128 64(AX), Y0
-	VINSERTI128    $0x01, 64(DI), Y0, Y0
+	VBROADCASTI128 64(DI), Y0
+	VINSERTI128    $0x01, 64(R8), Y0, Y0
 	VPSRLW         $0x06, Y0, Y0
 	VPAND          c22<>+0(SB), Y0, Y0
-	VBROADCASTI128 64(AX)(CX*1), Y1
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y1, Y1
+	VBROADCASTI128 64(DI)(CX*1), Y1
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 64(AX)(CX*2), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*2), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 64(AX)(SI*1), Y3
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y3, Y3
+	VBROADCASTI128 64(DI)(SI*1), Y3
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
 	VPUNPCKLDQ     Y1, Y0, Y4
@@ -2843,8 +2966,9 @@ block10:
 	VMOVDQU        Y1, 2816(BX)
 	VPUNPCKHQDQ    Y2, Y0, Y1
 	VMOVDQU        Y1, 2848(BX)
-	ADDQ           $+84, AX
+	ADDQ           $+672, R9
 	ADDQ           $+84, DI
+	ADDQ           $+84, R8
 	ADDQ           $+2880, BX
 	DECQ           DX
 	JNZ            block10
@@ -2876,42 +3000,46 @@ DATA c22<>+24(SB)/8, $0x0303030303030303
 GLOBL c22<>(SB), RODATA|NOPTR, $32
 
 // func packQ3KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ3KAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y0
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block11:
-	MOVWLZX        108(AX)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           108(AX)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           108(AX)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           108(AX), R8
-	VMOVQ          R8, X1
-	MOVWLZX        108(DI)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           108(DI)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           108(DI)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           108(DI), R8
-	VPINSRQ        $0x01, R8, X1, X1
+	MOVWLZX        108(DI)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           108(DI)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           108(DI)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           108(DI), AX
+	VMOVQ          AX, X1
+	MOVWLZX        108(R8)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           108(R8)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           108(R8)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           108(R8), AX
+	VPINSRQ        $0x01, AX, X1, X1
 	VCVTPH2PS      X1, Y1
 	VMOVUPS        Y1, (BX)
-	VBROADCASTI128 94(AX), Y1
-	VINSERTI128    $0x01, 94(DI), Y1, Y1
+	VBROADCASTI128 94(DI), Y1
+	VINSERTI128    $0x01, 94(R8), Y1, Y1
 	VPSHUFB        c23<>+0(SB), Y1, Y2
 	VPSHUFB        c24<>+0(SB), Y1, Y1
 	VPSRLVD        c25<>+0(SB), Y1, Y1
@@ -2923,8 +3051,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y1, Y1
 	VPSHUFB        c28<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 94(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 94(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 94(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 94(R8)(CX*1), Y2, Y2
 	VPSHUFB        c23<>+0(SB), Y2, Y3
 	VPSHUFB        c24<>+0(SB), Y2, Y2
 	VPSRLVD        c25<>+0(SB), Y2, Y2
@@ -2936,8 +3064,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y2, Y2
 	VPSHUFB        c28<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 94(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 94(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 94(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 94(R8)(CX*2), Y3, Y3
 	VPSHUFB        c23<>+0(SB), Y3, Y4
 	VPSHUFB        c24<>+0(SB), Y3, Y3
 	VPSRLVD        c25<>+0(SB), Y3, Y3
@@ -2949,8 +3077,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y3, Y3
 	VPSHUFB        c28<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 94(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 94(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 94(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 94(R8)(SI*1), Y4, Y4
 	VPSHUFB        c23<>+0(SB), Y4, Y5
 	VPSHUFB        c24<>+0(SB), Y4, Y4
 	VPSRLVD        c25<>+0(SB), Y4, Y4
@@ -2966,6 +3094,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     (R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 288(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -2974,8 +3103,8 @@ block11:
 	VMOVDQU        Y2, 608(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 768(BX)
-	VBROADCASTI128 94(AX), Y1
-	VINSERTI128    $0x01, 94(DI), Y1, Y1
+	VBROADCASTI128 94(DI), Y1
+	VINSERTI128    $0x01, 94(R8), Y1, Y1
 	VPSHUFB        c23<>+0(SB), Y1, Y2
 	VPSHUFB        c24<>+0(SB), Y1, Y1
 	VPSRLVD        c25<>+0(SB), Y1, Y1
@@ -2987,8 +3116,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y1, Y1
 	VPSHUFB        c29<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 94(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 94(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 94(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 94(R8)(CX*1), Y2, Y2
 	VPSHUFB        c23<>+0(SB), Y2, Y3
 	VPSHUFB        c24<>+0(SB), Y2, Y2
 	VPSRLVD        c25<>+0(SB), Y2, Y2
@@ -3000,8 +3129,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y2, Y2
 	VPSHUFB        c29<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 94(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 94(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 94(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 94(R8)(CX*2), Y3, Y3
 	VPSHUFB        c23<>+0(SB), Y3, Y4
 	VPSHUFB        c24<>+0(SB), Y3, Y3
 	VPSRLVD        c25<>+0(SB), Y3, Y3
@@ -3013,8 +3142,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y3, Y3
 	VPSHUFB        c29<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 94(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 94(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 94(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 94(R8)(SI*1), Y4, Y4
 	VPSHUFB        c23<>+0(SB), Y4, Y5
 	VPSHUFB        c24<>+0(SB), Y4, Y4
 	VPSRLVD        c25<>+0(SB), Y4, Y4
@@ -3030,6 +3159,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 928(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3038,8 +3168,8 @@ block11:
 	VMOVDQU        Y2, 1248(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1408(BX)
-	VBROADCASTI128 94(AX), Y1
-	VINSERTI128    $0x01, 94(DI), Y1, Y1
+	VBROADCASTI128 94(DI), Y1
+	VINSERTI128    $0x01, 94(R8), Y1, Y1
 	VPSHUFB        c23<>+0(SB), Y1, Y2
 	VPSHUFB        c24<>+0(SB), Y1, Y1
 	VPSRLVD        c25<>+0(SB), Y1, Y1
@@ -3051,8 +3181,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y1, Y1
 	VPSHUFB        c30<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 94(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 94(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 94(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 94(R8)(CX*1), Y2, Y2
 	VPSHUFB        c23<>+0(SB), Y2, Y3
 	VPSHUFB        c24<>+0(SB), Y2, Y2
 	VPSRLVD        c25<>+0(SB), Y2, Y2
@@ -3064,8 +3194,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y2, Y2
 	VPSHUFB        c30<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 94(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 94(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 94(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 94(R8)(CX*2), Y3, Y3
 	VPSHUFB        c23<>+0(SB), Y3, Y4
 	VPSHUFB        c24<>+0(SB), Y3, Y3
 	VPSRLVD        c25<>+0(SB), Y3, Y3
@@ -3077,8 +3207,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y3, Y3
 	VPSHUFB        c30<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 94(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 94(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 94(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 94(R8)(SI*1), Y4, Y4
 	VPSHUFB        c23<>+0(SB), Y4, Y5
 	VPSHUFB        c24<>+0(SB), Y4, Y4
 	VPSRLVD        c25<>+0(SB), Y4, Y4
@@ -3094,6 +3224,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 1568(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3102,8 +3233,8 @@ block11:
 	VMOVDQU        Y2, 1888(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2048(BX)
-	VBROADCASTI128 94(AX), Y1
-	VINSERTI128    $0x01, 94(DI), Y1, Y1
+	VBROADCASTI128 94(DI), Y1
+	VINSERTI128    $0x01, 94(R8), Y1, Y1
 	VPSHUFB        c23<>+0(SB), Y1, Y2
 	VPSHUFB        c24<>+0(SB), Y1, Y1
 	VPSRLVD        c25<>+0(SB), Y1, Y1
@@ -3115,8 +3246,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y1, Y1
 	VPSHUFB        c31<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 94(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 94(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 94(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 94(R8)(CX*1), Y2, Y2
 	VPSHUFB        c23<>+0(SB), Y2, Y3
 	VPSHUFB        c24<>+0(SB), Y2, Y2
 	VPSRLVD        c25<>+0(SB), Y2, Y2
@@ -3128,8 +3259,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y2, Y2
 	VPSHUFB        c31<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 94(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 94(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 94(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 94(R8)(CX*2), Y3, Y3
 	VPSHUFB        c23<>+0(SB), Y3, Y4
 	VPSHUFB        c24<>+0(SB), Y3, Y3
 	VPSRLVD        c25<>+0(SB), Y3, Y3
@@ -3141,8 +3272,8 @@ block11:
 	VPSUBB         c27<>+0(SB), Y3, Y3
 	VPSHUFB        c31<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 94(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 94(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 94(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 94(R8)(SI*1), Y4, Y4
 	VPSHUFB        c23<>+0(SB), Y4, Y5
 	VPSHUFB        c24<>+0(SB), Y4, Y4
 	VPSRLVD        c25<>+0(SB), Y4, Y4
@@ -3158,6 +3289,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     192(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 2208(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3166,8 +3298,8 @@ block11:
 	VMOVDQU        Y2, 2528(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2688(BX)
-	VBROADCASTI128 94(AX), Y1
-	VINSERTI128    $0x01, 94(DI), Y1, Y1
+	VBROADCASTI128 94(DI), Y1
+	VINSERTI128    $0x01, 94(R8), Y1, Y1
 	VPSHUFB        c23<>+0(SB), Y1, Y2
 	VPSHUFB        c24<>+0(SB), Y1, Y1
 	VPSRLVD        c25<>+0(SB), Y1, Y1
@@ -3180,8 +3312,8 @@ block11:
 	VPSHUFB        c32<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
 	VPMULLW        Y0, Y1, Y1
-	VBROADCASTI128 94(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 94(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 94(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 94(R8)(CX*1), Y2, Y2
 	VPSHUFB        c23<>+0(SB), Y2, Y3
 	VPSHUFB        c24<>+0(SB), Y2, Y2
 	VPSRLVD        c25<>+0(SB), Y2, Y2
@@ -3194,8 +3326,8 @@ block11:
 	VPSHUFB        c32<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
 	VPMULLW        Y0, Y2, Y2
-	VBROADCASTI128 94(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 94(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 94(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 94(R8)(CX*2), Y3, Y3
 	VPSHUFB        c23<>+0(SB), Y3, Y4
 	VPSHUFB        c24<>+0(SB), Y3, Y3
 	VPSRLVD        c25<>+0(SB), Y3, Y3
@@ -3208,8 +3340,8 @@ block11:
 	VPSHUFB        c32<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
 	VPMULLW        Y0, Y3, Y3
-	VBROADCASTI128 94(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 94(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 94(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 94(R8)(SI*1), Y4, Y4
 	VPSHUFB        c23<>+0(SB), Y4, Y5
 	VPSHUFB        c24<>+0(SB), Y4, Y4
 	VPSRLVD        c25<>+0(SB), Y4, Y4
@@ -3226,6 +3358,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     256(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 32(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3234,8 +3367,8 @@ block11:
 	VMOVDQU        Y2, 96(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 128(BX)
-	VBROADCASTI128 94(AX), Y1
-	VINSERTI128    $0x01, 94(DI), Y1, Y1
+	VBROADCASTI128 94(DI), Y1
+	VINSERTI128    $0x01, 94(R8), Y1, Y1
 	VPSHUFB        c23<>+0(SB), Y1, Y2
 	VPSHUFB        c24<>+0(SB), Y1, Y1
 	VPSRLVD        c25<>+0(SB), Y1, Y1
@@ -3248,8 +3381,8 @@ block11:
 	VPSHUFB        c33<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
 	VPMULLW        Y0, Y1, Y1
-	VBROADCASTI128 94(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 94(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 94(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 94(R8)(CX*1), Y2, Y2
 	VPSHUFB        c23<>+0(SB), Y2, Y3
 	VPSHUFB        c24<>+0(SB), Y2, Y2
 	VPSRLVD        c25<>+0(SB), Y2, Y2
@@ -3262,8 +3395,8 @@ block11:
 	VPSHUFB        c33<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
 	VPMULLW        Y0, Y2, Y2
-	VBROADCASTI128 94(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 94(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 94(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 94(R8)(CX*2), Y3, Y3
 	VPSHUFB        c23<>+0(SB), Y3, Y4
 	VPSHUFB        c24<>+0(SB), Y3, Y3
 	VPSRLVD        c25<>+0(SB), Y3, Y3
@@ -3276,8 +3409,8 @@ block11:
 	VPSHUFB        c33<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
 	VPMULLW        Y0, Y3, Y3
-	VBROADCASTI128 94(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 94(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 94(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 94(R8)(SI*1), Y4, Y4
 	VPSHUFB        c23<>+0(SB), Y4, Y5
 	VPSHUFB        c24<>+0(SB), Y4, Y4
 	VPSRLVD        c25<>+0(SB), Y4, Y4
@@ -3294,6 +3427,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     320(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 160(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3302,35 +3436,35 @@ block11:
 	VMOVDQU        Y2, 224(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 256(BX)
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 32(DI), Y1, Y1
+	VBROADCASTI128 32(DI), Y1
+	VINSERTI128    $0x01, 32(R8), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPSLLW         $0x02, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 32(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSLLW         $0x02, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 32(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPSLLW         $0x02, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 32(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 32(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPSLLW         $0x02, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3338,6 +3472,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     384(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 320(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3346,35 +3481,35 @@ block11:
 	VMOVDQU        Y2, 384(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 416(BX)
-	VBROADCASTI128 48(AX), Y1
-	VINSERTI128    $0x01, 48(DI), Y1, Y1
+	VBROADCASTI128 48(DI), Y1
+	VINSERTI128    $0x01, 48(R8), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSLLW         $0x02, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 48(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSLLW         $0x02, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 48(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 48(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSLLW         $0x02, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 48(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 48(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPSLLW         $0x02, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3382,6 +3517,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     448(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 480(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3390,39 +3526,39 @@ block11:
 	VMOVDQU        Y2, 544(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 576(BX)
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 32(DI), Y1, Y1
+	VBROADCASTI128 32(DI), Y1
+	VINSERTI128    $0x01, 32(R8), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPSLLW         $0x01, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 32(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSLLW         $0x01, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 32(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPSLLW         $0x01, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 32(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 32(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPSLLW         $0x01, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3430,6 +3566,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     512(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 640(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3438,39 +3575,39 @@ block11:
 	VMOVDQU        Y2, 704(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 736(BX)
-	VBROADCASTI128 48(AX), Y1
-	VINSERTI128    $0x01, 48(DI), Y1, Y1
+	VBROADCASTI128 48(DI), Y1
+	VINSERTI128    $0x01, 48(R8), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSLLW         $0x01, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 48(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSLLW         $0x01, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 48(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 48(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSLLW         $0x01, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 48(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 48(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPSLLW         $0x01, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3478,6 +3615,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     576(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 800(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3486,42 +3624,43 @@ block11:
 	VMOVDQU        Y2, 864(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 896(BX)
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 32(DI), Y1, Y1
+	VBROADCASTI128 32(DI), Y1
+	VINSERTI128    $0x01, 32(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 32(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 32(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 32(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 32(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
 	VPUNPCKLDQ     Y2, Y1, Y5
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     640(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 960(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3530,42 +3669,43 @@ block11:
 	VMOVDQU        Y2, 1024(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1056(BX)
-	VBROADCASTI128 48(AX), Y1
-	VINSERTI128    $0x01, 48(DI), Y1, Y1
+	VBROADCASTI128 48(DI), Y1
+	VINSERTI128    $0x01, 48(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 48(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 48(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 48(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 48(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 48(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
 	VPUNPCKLDQ     Y2, Y1, Y5
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     704(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 1120(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3574,39 +3714,39 @@ block11:
 	VMOVDQU        Y2, 1184(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1216(BX)
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 32(DI), Y1, Y1
+	VBROADCASTI128 32(DI), Y1
+	VINSERTI128    $0x01, 32(R8), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPSRLW         $0x01, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 32(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 32(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSRLW         $0x01, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 32(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPSRLW         $0x01, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 32(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 32(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x06, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPSRLW         $0x01, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3614,6 +3754,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     768(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 1280(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3622,39 +3763,39 @@ block11:
 	VMOVDQU        Y2, 1344(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1376(BX)
-	VBROADCASTI128 48(AX), Y1
-	VINSERTI128    $0x01, 48(DI), Y1, Y1
+	VBROADCASTI128 48(DI), Y1
+	VINSERTI128    $0x01, 48(R8), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x01, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 48(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 48(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x01, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 48(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 48(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x01, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 48(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 48(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x06, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPSRLW         $0x01, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3662,6 +3803,7 @@ block11:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     832(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 1440(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -3670,35 +3812,35 @@ block11:
 	VMOVDQU        Y2, 1504(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1536(BX)
-	VBROADCASTI128 64(AX), Y1
-	VINSERTI128    $0x01, 64(DI), Y1, Y1
+	VBROADCASTI128 64(DI), Y1
+	VINSERTI128    $0x01, 64(R8), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 64(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 64(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 64(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 64(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 64(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPSRLW         $0x02, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3714,35 +3856,35 @@ block11:
 	VMOVDQU        Y2, 1664(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1696(BX)
-	VBROADCASTI128 80(AX), Y1
-	VINSERTI128    $0x01, 80(DI), Y1, Y1
+	VBROADCASTI128 80(DI), Y1
+	VINSERTI128    $0x01, 80(R8), Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 80(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 80(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 80(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 80(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 80(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 80(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPSRLW         $0x02, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3758,39 +3900,39 @@ block11:
 	VMOVDQU        Y2, 1824(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1856(BX)
-	VBROADCASTI128 64(AX), Y1
-	VINSERTI128    $0x01, 64(DI), Y1, Y1
+	VBROADCASTI128 64(DI), Y1
+	VINSERTI128    $0x01, 64(R8), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPSRLW         $0x03, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 64(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSRLW         $0x03, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 64(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 64(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPSRLW         $0x03, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 64(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 64(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPSRLW         $0x03, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3806,39 +3948,39 @@ block11:
 	VMOVDQU        Y2, 1984(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2016(BX)
-	VBROADCASTI128 80(AX), Y1
-	VINSERTI128    $0x01, 80(DI), Y1, Y1
+	VBROADCASTI128 80(DI), Y1
+	VINSERTI128    $0x01, 80(R8), Y1, Y1
 	VPSRLW         $0x02, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x03, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 80(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 80(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x02, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x03, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 80(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 80(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x03, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 80(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 80(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x02, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPSRLW         $0x03, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3854,39 +3996,39 @@ block11:
 	VMOVDQU        Y2, 2144(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2176(BX)
-	VBROADCASTI128 64(AX), Y1
-	VINSERTI128    $0x01, 64(DI), Y1, Y1
+	VBROADCASTI128 64(DI), Y1
+	VINSERTI128    $0x01, 64(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 64(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 64(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 64(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 64(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 64(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3902,39 +4044,39 @@ block11:
 	VMOVDQU        Y2, 2304(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2336(BX)
-	VBROADCASTI128 80(AX), Y1
-	VINSERTI128    $0x01, 80(DI), Y1, Y1
+	VBROADCASTI128 80(DI), Y1
+	VINSERTI128    $0x01, 80(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 80(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 80(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x04, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 80(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 80(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x04, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 80(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 80(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x04, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3950,39 +4092,39 @@ block11:
 	VMOVDQU        Y2, 2464(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2496(BX)
-	VBROADCASTI128 64(AX), Y1
-	VINSERTI128    $0x01, 64(DI), Y1, Y1
+	VBROADCASTI128 64(DI), Y1
+	VINSERTI128    $0x01, 64(R8), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 (AX), Y2
-	VINSERTI128    $0x01, (DI), Y2, Y2
+	VBROADCASTI128 (DI), Y2
+	VINSERTI128    $0x01, (R8), Y2, Y2
 	VPSRLW         $0x05, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 64(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 64(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSRLW         $0x05, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 64(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 64(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 (AX)(CX*2), Y4
-	VINSERTI128    $0x01, (DI)(CX*2), Y4, Y4
+	VBROADCASTI128 (DI)(CX*2), Y4
+	VINSERTI128    $0x01, (R8)(CX*2), Y4, Y4
 	VPSRLW         $0x05, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 64(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 64(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x06, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 (AX)(SI*1), Y5
-	VINSERTI128    $0x01, (DI)(SI*1), Y5, Y5
+	VBROADCASTI128 (DI)(SI*1), Y5
+	VINSERTI128    $0x01, (R8)(SI*1), Y5, Y5
 	VPSRLW         $0x05, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -3998,39 +4140,39 @@ block11:
 	VMOVDQU        Y2, 2624(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2656(BX)
-	VBROADCASTI128 80(AX), Y1
-	VINSERTI128    $0x01, 80(DI), Y1, Y1
+	VBROADCASTI128 80(DI), Y1
+	VINSERTI128    $0x01, 80(R8), Y1, Y1
 	VPSRLW         $0x06, Y1, Y1
 	VPAND          c22<>+0(SB), Y1, Y1
-	VBROADCASTI128 16(AX), Y2
-	VINSERTI128    $0x01, 16(DI), Y2, Y2
+	VBROADCASTI128 16(DI), Y2
+	VINSERTI128    $0x01, 16(R8), Y2, Y2
 	VPSRLW         $0x05, Y2, Y2
 	VPAND          c34<>+0(SB), Y2, Y2
 	VPOR           Y2, Y1, Y1
-	VBROADCASTI128 80(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 80(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y2, Y2
 	VPSRLW         $0x06, Y2, Y2
 	VPAND          c22<>+0(SB), Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x05, Y3, Y3
 	VPAND          c34<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 80(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 80(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y3, Y3
 	VPSRLW         $0x06, Y3, Y3
 	VPAND          c22<>+0(SB), Y3, Y3
-	VBROADCASTI128 16(AX)(CX*2), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*2), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y4, Y4
 	VPSRLW         $0x05, Y4, Y4
 	VPAND          c34<>+0(SB), Y4, Y4
 	VPOR           Y4, Y3, Y3
-	VBROADCASTI128 80(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 80(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y4, Y4
 	VPSRLW         $0x06, Y4, Y4
 	VPAND          c22<>+0(SB), Y4, Y4
-	VBROADCASTI128 16(AX)(SI*1), Y5
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y5, Y5
+	VBROADCASTI128 16(DI)(SI*1), Y5
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y5, Y5
 	VPSRLW         $0x05, Y5, Y5
 	VPAND          c34<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
@@ -4046,8 +4188,9 @@ block11:
 	VMOVDQU        Y2, 2784(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2816(BX)
-	ADDQ           $+110, AX
+	ADDQ           $+880, R9
 	ADDQ           $+110, DI
+	ADDQ           $+110, R8
 	ADDQ           $+2848, BX
 	DECQ           DX
 	JNZ            block11
@@ -4127,60 +4270,66 @@ DATA c34<>+24(SB)/8, $0x0404040404040404
 GLOBL c34<>(SB), RODATA|NOPTR, $32
 
 // func packQ6KAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packQ6KAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y0
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block12:
-	MOVWLZX        208(AX)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           208(AX)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           208(AX)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           208(AX), R8
-	VMOVQ          R8, X1
-	MOVWLZX        208(DI)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           208(DI)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           208(DI)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           208(DI), R8
-	VPINSRQ        $0x01, R8, X1, X1
+	MOVWLZX        208(DI)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           208(DI)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           208(DI)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           208(DI), AX
+	VMOVQ          AX, X1
+	MOVWLZX        208(R8)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           208(R8)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           208(R8)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           208(R8), AX
+	VPINSRQ        $0x01, AX, X1, X1
 	VCVTPH2PS      X1, Y1
 	VMOVUPS        Y1, (BX)
-	VBROADCASTI128 192(AX), Y1
-	VINSERTI128    $0x01, 192(DI), Y1, Y1
+	VBROADCASTI128 192(DI), Y1
+	VINSERTI128    $0x01, 192(R8), Y1, Y1
 	VPSHUFB        c28<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 192(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 192(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 192(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 192(R8)(CX*1), Y2, Y2
 	VPSHUFB        c28<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 192(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 192(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 192(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 192(R8)(CX*2), Y3, Y3
 	VPSHUFB        c28<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 192(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 192(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 192(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 192(R8)(SI*1), Y4, Y4
 	VPSHUFB        c28<>+0(SB), Y4, Y4
 	VPSRAW         $0x08, Y4, Y4
 	VPUNPCKLDQ     Y2, Y1, Y5
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 288(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -4189,26 +4338,28 @@ block12:
 	VMOVDQU        Y2, 608(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 768(BX)
-	VBROADCASTI128 192(AX), Y1
-	VINSERTI128    $0x01, 192(DI), Y1, Y1
+	VBROADCASTI128 192(DI), Y1
+	VINSERTI128    $0x01, 192(R8), Y1, Y1
 	VPSHUFB        c29<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 192(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 192(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 192(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 192(R8)(CX*1), Y2, Y2
 	VPSHUFB        c29<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 192(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 192(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 192(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 192(R8)(CX*2), Y3, Y3
 	VPSHUFB        c29<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 192(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 192(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 192(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 192(R8)(SI*1), Y4, Y4
 	VPSHUFB        c29<>+0(SB), Y4, Y4
 	VPSRAW         $0x08, Y4, Y4
 	VPUNPCKLDQ     Y2, Y1, Y5
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     128(R9)
+	PREFETCHT1     192(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 928(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -4217,26 +4368,28 @@ block12:
 	VMOVDQU        Y2, 1248(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 1408(BX)
-	VBROADCASTI128 192(AX), Y1
-	VINSERTI128    $0x01, 192(DI), Y1, Y1
+	VBROADCASTI128 192(DI), Y1
+	VINSERTI128    $0x01, 192(R8), Y1, Y1
 	VPSHUFB        c30<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 192(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 192(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 192(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 192(R8)(CX*1), Y2, Y2
 	VPSHUFB        c30<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 192(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 192(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 192(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 192(R8)(CX*2), Y3, Y3
 	VPSHUFB        c30<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 192(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 192(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 192(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 192(R8)(SI*1), Y4, Y4
 	VPSHUFB        c30<>+0(SB), Y4, Y4
 	VPSRAW         $0x08, Y4, Y4
 	VPUNPCKLDQ     Y2, Y1, Y5
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     256(R9)
+	PREFETCHT1     320(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 1568(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -4245,26 +4398,28 @@ block12:
 	VMOVDQU        Y2, 1888(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2048(BX)
-	VBROADCASTI128 192(AX), Y1
-	VINSERTI128    $0x01, 192(DI), Y1, Y1
+	VBROADCASTI128 192(DI), Y1
+	VINSERTI128    $0x01, 192(R8), Y1, Y1
 	VPSHUFB        c31<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
-	VBROADCASTI128 192(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 192(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 192(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 192(R8)(CX*1), Y2, Y2
 	VPSHUFB        c31<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
-	VBROADCASTI128 192(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 192(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 192(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 192(R8)(CX*2), Y3, Y3
 	VPSHUFB        c31<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
-	VBROADCASTI128 192(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 192(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 192(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 192(R8)(SI*1), Y4, Y4
 	VPSHUFB        c31<>+0(SB), Y4, Y4
 	VPSRAW         $0x08, Y4, Y4
 	VPUNPCKLDQ     Y2, Y1, Y5
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     384(R9)
+	PREFETCHT1     448(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 2208(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -4273,23 +4428,23 @@ block12:
 	VMOVDQU        Y2, 2528(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 2688(BX)
-	VBROADCASTI128 192(AX), Y1
-	VINSERTI128    $0x01, 192(DI), Y1, Y1
+	VBROADCASTI128 192(DI), Y1
+	VINSERTI128    $0x01, 192(R8), Y1, Y1
 	VPSHUFB        c32<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
 	VPMULLW        Y0, Y1, Y1
-	VBROADCASTI128 192(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 192(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 192(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 192(R8)(CX*1), Y2, Y2
 	VPSHUFB        c32<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
 	VPMULLW        Y0, Y2, Y2
-	VBROADCASTI128 192(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 192(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 192(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 192(R8)(CX*2), Y3, Y3
 	VPSHUFB        c32<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
 	VPMULLW        Y0, Y3, Y3
-	VBROADCASTI128 192(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 192(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 192(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 192(R8)(SI*1), Y4, Y4
 	VPSHUFB        c32<>+0(SB), Y4, Y4
 	VPSRAW         $0x08, Y4, Y4
 	VPMULLW        Y0, Y4, Y4
@@ -4297,6 +4452,8 @@ block12:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     512(R9)
+	PREFETCHT1     576(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 32(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -4305,23 +4462,23 @@ block12:
 	VMOVDQU        Y2, 96(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 128(BX)
-	VBROADCASTI128 192(AX), Y1
-	VINSERTI128    $0x01, 192(DI), Y1, Y1
+	VBROADCASTI128 192(DI), Y1
+	VINSERTI128    $0x01, 192(R8), Y1, Y1
 	VPSHUFB        c33<>+0(SB), Y1, Y1
 	VPSRAW         $0x08, Y1, Y1
 	VPMULLW        Y0, Y1, Y1
-	VBROADCASTI128 192(AX)(CX*1), Y2
-	VINSERTI128    $0x01, 192(DI)(CX*1), Y2, Y2
+	VBROADCASTI128 192(DI)(CX*1), Y2
+	VINSERTI128    $0x01, 192(R8)(CX*1), Y2, Y2
 	VPSHUFB        c33<>+0(SB), Y2, Y2
 	VPSRAW         $0x08, Y2, Y2
 	VPMULLW        Y0, Y2, Y2
-	VBROADCASTI128 192(AX)(CX*2), Y3
-	VINSERTI128    $0x01, 192(DI)(CX*2), Y3, Y3
+	VBROADCASTI128 192(DI)(CX*2), Y3
+	VINSERTI128    $0x01, 192(R8)(CX*2), Y3, Y3
 	VPSHUFB        c33<>+0(SB), Y3, Y3
 	VPSRAW         $0x08, Y3, Y3
 	VPMULLW        Y0, Y3, Y3
-	VBROADCASTI128 192(AX)(SI*1), Y4
-	VINSERTI128    $0x01, 192(DI)(SI*1), Y4, Y4
+	VBROADCASTI128 192(DI)(SI*1), Y4
+	VINSERTI128    $0x01, 192(R8)(SI*1), Y4, Y4
 	VPSHUFB        c33<>+0(SB), Y4, Y4
 	VPSRAW         $0x08, Y4, Y4
 	VPMULLW        Y0, Y4, Y4
@@ -4329,6 +4486,8 @@ block12:
 	VPUNPCKHDQ     Y2, Y1, Y1
 	VPUNPCKLDQ     Y4, Y3, Y2
 	VPUNPCKHDQ     Y4, Y3, Y3
+	PREFETCHT1     640(R9)
+	PREFETCHT1     704(R9)
 	VPUNPCKLQDQ    Y2, Y5, Y4
 	VMOVDQU        Y4, 160(BX)
 	VPUNPCKHQDQ    Y2, Y5, Y4
@@ -4337,66 +4496,68 @@ block12:
 	VMOVDQU        Y2, 224(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y2
 	VMOVDQU        Y2, 256(BX)
-	VBROADCASTI128 (AX), Y1
-	VINSERTI128    $0x01, (DI), Y1, Y1
+	VBROADCASTI128 (DI), Y1
+	VINSERTI128    $0x01, (R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 128(AX), Y3
-	VINSERTI128    $0x01, 128(DI), Y3, Y3
+	VBROADCASTI128 128(DI), Y3
+	VINSERTI128    $0x01, 128(R8), Y3, Y3
 	VPSLLW         $0x04, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 128(AX), Y3
-	VINSERTI128    $0x01, 128(DI), Y3, Y3
+	VBROADCASTI128 128(DI), Y3
+	VINSERTI128    $0x01, 128(R8), Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 (AX)(CX*1), Y3
-	VINSERTI128    $0x01, (DI)(CX*1), Y3, Y3
+	VBROADCASTI128 (DI)(CX*1), Y3
+	VINSERTI128    $0x01, (R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 128(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 128(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 128(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 128(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x04, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 128(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 128(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 128(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 128(R8)(CX*1), Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 (AX)(CX*2), Y5
-	VINSERTI128    $0x01, (DI)(CX*2), Y5, Y5
+	VBROADCASTI128 (DI)(CX*2), Y5
+	VINSERTI128    $0x01, (R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 128(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 128(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 128(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 128(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x04, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 128(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 128(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 128(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 128(R8)(CX*2), Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 (AX)(SI*1), Y7
-	VINSERTI128    $0x01, (DI)(SI*1), Y7, Y7
+	VBROADCASTI128 (DI)(SI*1), Y7
+	VINSERTI128    $0x01, (R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 128(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 128(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 128(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 128(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x04, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 128(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 128(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 128(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 128(R8)(SI*1), Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPUNPCKLDQ     Y3, Y1, Y9
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     768(R9)
+	PREFETCHT1     832(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 320(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -4409,6 +4570,8 @@ block12:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     896(R9)
+	PREFETCHT1     960(R9)
 	VPUNPCKLQDQ    Y3, Y1, Y5
 	VMOVDQU        Y5, 960(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y5
@@ -4417,66 +4580,68 @@ block12:
 	VMOVDQU        Y1, 1024(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 1056(BX)
-	VBROADCASTI128 16(AX), Y1
-	VINSERTI128    $0x01, 16(DI), Y1, Y1
+	VBROADCASTI128 16(DI), Y1
+	VINSERTI128    $0x01, 16(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 144(AX), Y3
-	VINSERTI128    $0x01, 144(DI), Y3, Y3
+	VBROADCASTI128 144(DI), Y3
+	VINSERTI128    $0x01, 144(R8), Y3, Y3
 	VPSLLW         $0x04, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 144(AX), Y3
-	VINSERTI128    $0x01, 144(DI), Y3, Y3
+	VBROADCASTI128 144(DI), Y3
+	VINSERTI128    $0x01, 144(R8), Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 16(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 16(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 144(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 144(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 144(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 144(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x04, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 144(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 144(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 144(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 144(R8)(CX*1), Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 16(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 16(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 144(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 144(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 144(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 144(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x04, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 144(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 144(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 144(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 144(R8)(CX*2), Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 16(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 16(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 144(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 144(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 144(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 144(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x04, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 144(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 144(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 144(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 144(R8)(SI*1), Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPUNPCKLDQ     Y3, Y1, Y9
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     1024(R9)
+	PREFETCHT1     1088(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 480(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -4489,6 +4654,8 @@ block12:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     1152(R9)
+	PREFETCHT1     1216(R9)
 	VPUNPCKLQDQ    Y3, Y1, Y5
 	VMOVDQU        Y5, 1120(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y5
@@ -4497,63 +4664,63 @@ block12:
 	VMOVDQU        Y1, 1184(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 1216(BX)
-	VBROADCASTI128 32(AX), Y1
-	VINSERTI128    $0x01, 32(DI), Y1, Y1
+	VBROADCASTI128 32(DI), Y1
+	VINSERTI128    $0x01, 32(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 128(AX), Y3
-	VINSERTI128    $0x01, 128(DI), Y3, Y3
+	VBROADCASTI128 128(DI), Y3
+	VINSERTI128    $0x01, 128(R8), Y3, Y3
 	VPSLLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 128(AX), Y3
-	VINSERTI128    $0x01, 128(DI), Y3, Y3
+	VBROADCASTI128 128(DI), Y3
+	VINSERTI128    $0x01, 128(R8), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 32(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 32(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 128(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 128(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 128(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 128(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 128(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 128(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 128(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 128(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 32(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 32(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 128(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 128(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 128(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 128(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 128(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 128(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 128(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 128(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 32(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 32(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 128(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 128(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 128(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 128(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 128(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 128(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 128(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 128(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
@@ -4561,6 +4728,8 @@ block12:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     1280(R9)
+	PREFETCHT1     1344(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 640(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -4573,6 +4742,8 @@ block12:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     1408(R9)
+	PREFETCHT1     1472(R9)
 	VPUNPCKLQDQ    Y3, Y1, Y5
 	VMOVDQU        Y5, 1280(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y5
@@ -4581,63 +4752,63 @@ block12:
 	VMOVDQU        Y1, 1344(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 1376(BX)
-	VBROADCASTI128 48(AX), Y1
-	VINSERTI128    $0x01, 48(DI), Y1, Y1
+	VBROADCASTI128 48(DI), Y1
+	VINSERTI128    $0x01, 48(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 144(AX), Y3
-	VINSERTI128    $0x01, 144(DI), Y3, Y3
+	VBROADCASTI128 144(DI), Y3
+	VINSERTI128    $0x01, 144(R8), Y3, Y3
 	VPSLLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 144(AX), Y3
-	VINSERTI128    $0x01, 144(DI), Y3, Y3
+	VBROADCASTI128 144(DI), Y3
+	VINSERTI128    $0x01, 144(R8), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 48(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 48(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 144(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 144(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 144(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 144(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 144(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 144(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 144(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 144(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 48(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 48(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 144(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 144(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 144(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 144(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 144(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 144(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 144(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 144(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 48(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 48(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 144(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 144(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 144(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 144(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 144(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 144(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 144(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 144(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
@@ -4645,6 +4816,8 @@ block12:
 	VPUNPCKHDQ     Y3, Y1, Y1
 	VPUNPCKLDQ     Y7, Y5, Y3
 	VPUNPCKHDQ     Y7, Y5, Y5
+	PREFETCHT1     1536(R9)
+	PREFETCHT1     1600(R9)
 	VPUNPCKLQDQ    Y3, Y9, Y7
 	VMOVDQU        Y7, 800(BX)
 	VPUNPCKHQDQ    Y3, Y9, Y7
@@ -4657,6 +4830,7 @@ block12:
 	VPUNPCKHDQ     Y4, Y2, Y2
 	VPUNPCKLDQ     Y8, Y6, Y3
 	VPUNPCKHDQ     Y8, Y6, Y4
+	PREFETCHT1     1664(R9)
 	VPUNPCKLQDQ    Y3, Y1, Y5
 	VMOVDQU        Y5, 1440(BX)
 	VPUNPCKHQDQ    Y3, Y1, Y5
@@ -4665,60 +4839,60 @@ block12:
 	VMOVDQU        Y1, 1504(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 1536(BX)
-	VBROADCASTI128 64(AX), Y1
-	VINSERTI128    $0x01, 64(DI), Y1, Y1
+	VBROADCASTI128 64(DI), Y1
+	VINSERTI128    $0x01, 64(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 160(AX), Y3
-	VINSERTI128    $0x01, 160(DI), Y3, Y3
+	VBROADCASTI128 160(DI), Y3
+	VINSERTI128    $0x01, 160(R8), Y3, Y3
 	VPSLLW         $0x04, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 160(AX), Y3
-	VINSERTI128    $0x01, 160(DI), Y3, Y3
+	VBROADCASTI128 160(DI), Y3
+	VINSERTI128    $0x01, 160(R8), Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 64(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 64(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 160(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 160(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 160(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 160(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x04, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 160(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 160(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 160(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 160(R8)(CX*1), Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 64(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 64(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 160(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 160(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 160(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 160(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x04, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 160(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 160(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 160(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 160(R8)(CX*2), Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 64(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 64(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 160(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 160(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 160(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 160(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x04, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 160(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 160(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 160(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 160(R8)(SI*1), Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPUNPCKLDQ     Y3, Y1, Y9
@@ -4745,60 +4919,60 @@ block12:
 	VMOVDQU        Y1, 2304(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 2336(BX)
-	VBROADCASTI128 80(AX), Y1
-	VINSERTI128    $0x01, 80(DI), Y1, Y1
+	VBROADCASTI128 80(DI), Y1
+	VINSERTI128    $0x01, 80(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 176(AX), Y3
-	VINSERTI128    $0x01, 176(DI), Y3, Y3
+	VBROADCASTI128 176(DI), Y3
+	VINSERTI128    $0x01, 176(R8), Y3, Y3
 	VPSLLW         $0x04, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 176(AX), Y3
-	VINSERTI128    $0x01, 176(DI), Y3, Y3
+	VBROADCASTI128 176(DI), Y3
+	VINSERTI128    $0x01, 176(R8), Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 80(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 80(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 176(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 176(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 176(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 176(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x04, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 176(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 176(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 176(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 176(R8)(CX*1), Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 80(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 80(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 176(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 176(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 176(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 176(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x04, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 176(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 176(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 176(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 176(R8)(CX*2), Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 80(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 80(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 176(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 176(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 176(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 176(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x04, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 176(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 176(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 176(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 176(R8)(SI*1), Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
 	VPUNPCKLDQ     Y3, Y1, Y9
@@ -4825,63 +4999,63 @@ block12:
 	VMOVDQU        Y1, 2464(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 2496(BX)
-	VBROADCASTI128 96(AX), Y1
-	VINSERTI128    $0x01, 96(DI), Y1, Y1
+	VBROADCASTI128 96(DI), Y1
+	VINSERTI128    $0x01, 96(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 160(AX), Y3
-	VINSERTI128    $0x01, 160(DI), Y3, Y3
+	VBROADCASTI128 160(DI), Y3
+	VINSERTI128    $0x01, 160(R8), Y3, Y3
 	VPSLLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 160(AX), Y3
-	VINSERTI128    $0x01, 160(DI), Y3, Y3
+	VBROADCASTI128 160(DI), Y3
+	VINSERTI128    $0x01, 160(R8), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 96(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 96(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 96(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 96(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 160(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 160(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 160(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 160(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 160(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 160(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 160(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 160(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 96(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 96(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 96(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 96(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 160(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 160(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 160(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 160(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 160(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 160(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 160(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 160(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 96(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 96(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 96(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 96(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 160(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 160(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 160(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 160(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 160(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 160(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 160(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 160(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
@@ -4909,63 +5083,63 @@ block12:
 	VMOVDQU        Y1, 2624(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 2656(BX)
-	VBROADCASTI128 112(AX), Y1
-	VINSERTI128    $0x01, 112(DI), Y1, Y1
+	VBROADCASTI128 112(DI), Y1
+	VINSERTI128    $0x01, 112(R8), Y1, Y1
 	VPSRLW         $0x04, Y1, Y2
 	VPAND          c0<>+0(SB), Y1, Y1
 	VPAND          c0<>+0(SB), Y2, Y2
-	VBROADCASTI128 176(AX), Y3
-	VINSERTI128    $0x01, 176(DI), Y3, Y3
+	VBROADCASTI128 176(DI), Y3
+	VINSERTI128    $0x01, 176(R8), Y3, Y3
 	VPSLLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y1, Y1
-	VBROADCASTI128 176(AX), Y3
-	VINSERTI128    $0x01, 176(DI), Y3, Y3
+	VBROADCASTI128 176(DI), Y3
+	VINSERTI128    $0x01, 176(R8), Y3, Y3
 	VPSRLW         $0x02, Y3, Y3
 	VPAND          c15<>+0(SB), Y3, Y3
 	VPOR           Y3, Y2, Y2
-	VBROADCASTI128 112(AX)(CX*1), Y3
-	VINSERTI128    $0x01, 112(DI)(CX*1), Y3, Y3
+	VBROADCASTI128 112(DI)(CX*1), Y3
+	VINSERTI128    $0x01, 112(R8)(CX*1), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
-	VBROADCASTI128 176(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 176(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 176(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 176(R8)(CX*1), Y5, Y5
 	VPSLLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y3, Y3
-	VBROADCASTI128 176(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 176(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 176(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 176(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x02, Y5, Y5
 	VPAND          c15<>+0(SB), Y5, Y5
 	VPOR           Y5, Y4, Y4
-	VBROADCASTI128 112(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 112(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 112(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 112(R8)(CX*2), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
-	VBROADCASTI128 176(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 176(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 176(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 176(R8)(CX*2), Y7, Y7
 	VPSLLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y5, Y5
-	VBROADCASTI128 176(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 176(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 176(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 176(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x02, Y7, Y7
 	VPAND          c15<>+0(SB), Y7, Y7
 	VPOR           Y7, Y6, Y6
-	VBROADCASTI128 112(AX)(SI*1), Y7
-	VINSERTI128    $0x01, 112(DI)(SI*1), Y7, Y7
+	VBROADCASTI128 112(DI)(SI*1), Y7
+	VINSERTI128    $0x01, 112(R8)(SI*1), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
-	VBROADCASTI128 176(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 176(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 176(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 176(R8)(SI*1), Y9, Y9
 	VPSLLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y7, Y7
-	VBROADCASTI128 176(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 176(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 176(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 176(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x02, Y9, Y9
 	VPAND          c15<>+0(SB), Y9, Y9
 	VPOR           Y9, Y8, Y8
@@ -4993,8 +5167,9 @@ block12:
 	VMOVDQU        Y1, 2784(BX)
 	VPUNPCKHQDQ    Y4, Y2, Y1
 	VMOVDQU        Y1, 2816(BX)
-	ADDQ           $+210, AX
+	ADDQ           $+1680, R9
 	ADDQ           $+210, DI
+	ADDQ           $+210, R8
 	ADDQ           $+2848, BX
 	DECQ           DX
 	JNZ            block12
@@ -5002,48 +5177,54 @@ block12:
 	RET
 
 // func packUnpackedAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·packUnpackedAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block13:
-	VMOVD          288(AX), X2
-	VPINSRD        $0x01, 288(AX)(CX*1), X2, X2
-	VPINSRD        $0x02, 288(AX)(CX*2), X2, X2
-	VPINSRD        $0x03, 288(AX)(SI*1), X2, X2
-	VMOVD          288(DI), X3
-	VPINSRD        $0x01, 288(DI)(CX*1), X3, X3
-	VPINSRD        $0x02, 288(DI)(CX*2), X3, X3
-	VPINSRD        $0x03, 288(DI)(SI*1), X3, X3
+	VMOVD          288(DI), X2
+	VPINSRD        $0x01, 288(DI)(CX*1), X2, X2
+	VPINSRD        $0x02, 288(DI)(CX*2), X2, X2
+	VPINSRD        $0x03, 288(DI)(SI*1), X2, X2
+	VMOVD          288(R8), X3
+	VPINSRD        $0x01, 288(R8)(CX*1), X3, X3
+	VPINSRD        $0x02, 288(R8)(CX*2), X3, X3
+	VPINSRD        $0x03, 288(R8)(SI*1), X3, X3
 	VINSERTI128    $0x01, X3, Y2, Y3
 	VMOVUPS        Y3, (BX)
-	VBROADCASTI128 256(AX), Y3
-	VINSERTI128    $0x01, 256(DI), Y3, Y3
+	VBROADCASTI128 256(DI), Y3
+	VINSERTI128    $0x01, 256(R8), Y3, Y3
 	VPSHUFB        c35<>+0(SB), Y3, Y3
-	VBROADCASTI128 256(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 256(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 256(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 256(R8)(CX*1), Y4, Y4
 	VPSHUFB        c35<>+0(SB), Y4, Y4
-	VBROADCASTI128 256(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 256(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 256(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 256(R8)(CX*2), Y5, Y5
 	VPSHUFB        c35<>+0(SB), Y5, Y5
-	VBROADCASTI128 256(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 256(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 256(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 256(R8)(SI*1), Y6, Y6
 	VPSHUFB        c35<>+0(SB), Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     (R9)
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 288(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5052,22 +5233,24 @@ block13:
 	VMOVDQU        Y4, 608(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 768(BX)
-	VBROADCASTI128 256(AX), Y3
-	VINSERTI128    $0x01, 256(DI), Y3, Y3
+	VBROADCASTI128 256(DI), Y3
+	VINSERTI128    $0x01, 256(R8), Y3, Y3
 	VPSHUFB        c36<>+0(SB), Y3, Y3
-	VBROADCASTI128 256(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 256(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 256(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 256(R8)(CX*1), Y4, Y4
 	VPSHUFB        c36<>+0(SB), Y4, Y4
-	VBROADCASTI128 256(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 256(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 256(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 256(R8)(CX*2), Y5, Y5
 	VPSHUFB        c36<>+0(SB), Y5, Y5
-	VBROADCASTI128 256(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 256(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 256(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 256(R8)(SI*1), Y6, Y6
 	VPSHUFB        c36<>+0(SB), Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     128(R9)
+	PREFETCHT1     192(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 928(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5076,22 +5259,24 @@ block13:
 	VMOVDQU        Y4, 1248(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 1408(BX)
-	VBROADCASTI128 272(AX), Y3
-	VINSERTI128    $0x01, 272(DI), Y3, Y3
+	VBROADCASTI128 272(DI), Y3
+	VINSERTI128    $0x01, 272(R8), Y3, Y3
 	VPSHUFB        c35<>+0(SB), Y3, Y3
-	VBROADCASTI128 272(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 272(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 272(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 272(R8)(CX*1), Y4, Y4
 	VPSHUFB        c35<>+0(SB), Y4, Y4
-	VBROADCASTI128 272(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 272(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 272(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 272(R8)(CX*2), Y5, Y5
 	VPSHUFB        c35<>+0(SB), Y5, Y5
-	VBROADCASTI128 272(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 272(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 272(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 272(R8)(SI*1), Y6, Y6
 	VPSHUFB        c35<>+0(SB), Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     256(R9)
+	PREFETCHT1     320(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 1568(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5100,22 +5285,24 @@ block13:
 	VMOVDQU        Y4, 1888(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2048(BX)
-	VBROADCASTI128 272(AX), Y3
-	VINSERTI128    $0x01, 272(DI), Y3, Y3
+	VBROADCASTI128 272(DI), Y3
+	VINSERTI128    $0x01, 272(R8), Y3, Y3
 	VPSHUFB        c36<>+0(SB), Y3, Y3
-	VBROADCASTI128 272(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 272(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 272(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 272(R8)(CX*1), Y4, Y4
 	VPSHUFB        c36<>+0(SB), Y4, Y4
-	VBROADCASTI128 272(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 272(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 272(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 272(R8)(CX*2), Y5, Y5
 	VPSHUFB        c36<>+0(SB), Y5, Y5
-	VBROADCASTI128 272(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 272(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 272(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 272(R8)(SI*1), Y6, Y6
 	VPSHUFB        c36<>+0(SB), Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     384(R9)
+	PREFETCHT1     448(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 2208(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5124,22 +5311,24 @@ block13:
 	VMOVDQU        Y4, 2528(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2688(BX)
-	VBROADCASTI128 256(AX), Y3
-	VINSERTI128    $0x01, 256(DI), Y3, Y3
+	VBROADCASTI128 256(DI), Y3
+	VINSERTI128    $0x01, 256(R8), Y3, Y3
 	VPMULLW        Y0, Y3, Y3
-	VBROADCASTI128 256(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 256(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 256(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 256(R8)(CX*1), Y4, Y4
 	VPMULLW        Y0, Y4, Y4
-	VBROADCASTI128 256(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 256(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 256(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 256(R8)(CX*2), Y5, Y5
 	VPMULLW        Y0, Y5, Y5
-	VBROADCASTI128 256(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 256(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 256(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 256(R8)(SI*1), Y6, Y6
 	VPMULLW        Y0, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     512(R9)
+	PREFETCHT1     576(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 32(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5148,22 +5337,24 @@ block13:
 	VMOVDQU        Y4, 96(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 128(BX)
-	VBROADCASTI128 272(AX), Y3
-	VINSERTI128    $0x01, 272(DI), Y3, Y3
+	VBROADCASTI128 272(DI), Y3
+	VINSERTI128    $0x01, 272(R8), Y3, Y3
 	VPMULLW        Y0, Y3, Y3
-	VBROADCASTI128 272(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 272(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 272(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 272(R8)(CX*1), Y4, Y4
 	VPMULLW        Y0, Y4, Y4
-	VBROADCASTI128 272(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 272(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 272(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 272(R8)(CX*2), Y5, Y5
 	VPMULLW        Y0, Y5, Y5
-	VBROADCASTI128 272(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 272(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 272(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 272(R8)(SI*1), Y6, Y6
 	VPMULLW        Y0, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     640(R9)
+	PREFETCHT1     704(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 160(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5172,22 +5363,24 @@ block13:
 	VMOVDQU        Y4, 224(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 256(BX)
-	VBROADCASTI128 (AX), Y3
-	VINSERTI128    $0x01, (DI), Y3, Y3
+	VBROADCASTI128 (DI), Y3
+	VINSERTI128    $0x01, (R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 (AX)(CX*1), Y4
-	VINSERTI128    $0x01, (DI)(CX*1), Y4, Y4
+	VBROADCASTI128 (DI)(CX*1), Y4
+	VINSERTI128    $0x01, (R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 (AX)(CX*2), Y5
-	VINSERTI128    $0x01, (DI)(CX*2), Y5, Y5
+	VBROADCASTI128 (DI)(CX*2), Y5
+	VINSERTI128    $0x01, (R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 (AX)(SI*1), Y6
-	VINSERTI128    $0x01, (DI)(SI*1), Y6, Y6
+	VBROADCASTI128 (DI)(SI*1), Y6
+	VINSERTI128    $0x01, (R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     768(R9)
+	PREFETCHT1     832(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 320(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5196,22 +5389,24 @@ block13:
 	VMOVDQU        Y4, 384(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 416(BX)
-	VBROADCASTI128 16(AX), Y3
-	VINSERTI128    $0x01, 16(DI), Y3, Y3
+	VBROADCASTI128 16(DI), Y3
+	VINSERTI128    $0x01, 16(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 16(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 16(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 16(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 16(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 16(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 16(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 16(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 16(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 16(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 16(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 16(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 16(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     896(R9)
+	PREFETCHT1     960(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 480(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5220,22 +5415,24 @@ block13:
 	VMOVDQU        Y4, 544(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 576(BX)
-	VBROADCASTI128 32(AX), Y3
-	VINSERTI128    $0x01, 32(DI), Y3, Y3
+	VBROADCASTI128 32(DI), Y3
+	VINSERTI128    $0x01, 32(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 32(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 32(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 32(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 32(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 32(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 32(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 32(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 32(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 32(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 32(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 32(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 32(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1024(R9)
+	PREFETCHT1     1088(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 640(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5244,22 +5441,24 @@ block13:
 	VMOVDQU        Y4, 704(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 736(BX)
-	VBROADCASTI128 48(AX), Y3
-	VINSERTI128    $0x01, 48(DI), Y3, Y3
+	VBROADCASTI128 48(DI), Y3
+	VINSERTI128    $0x01, 48(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 48(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 48(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 48(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 48(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 48(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 48(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 48(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 48(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 48(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 48(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 48(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 48(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1152(R9)
+	PREFETCHT1     1216(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 800(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5268,22 +5467,24 @@ block13:
 	VMOVDQU        Y4, 864(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 896(BX)
-	VBROADCASTI128 64(AX), Y3
-	VINSERTI128    $0x01, 64(DI), Y3, Y3
+	VBROADCASTI128 64(DI), Y3
+	VINSERTI128    $0x01, 64(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 64(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 64(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 64(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 64(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 64(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 64(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 64(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 64(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 64(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 64(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 64(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 64(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1280(R9)
+	PREFETCHT1     1344(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 960(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5292,22 +5493,24 @@ block13:
 	VMOVDQU        Y4, 1024(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 1056(BX)
-	VBROADCASTI128 80(AX), Y3
-	VINSERTI128    $0x01, 80(DI), Y3, Y3
+	VBROADCASTI128 80(DI), Y3
+	VINSERTI128    $0x01, 80(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 80(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 80(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 80(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 80(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 80(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 80(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 80(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 80(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 80(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 80(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 80(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 80(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1408(R9)
+	PREFETCHT1     1472(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 1120(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5316,22 +5519,24 @@ block13:
 	VMOVDQU        Y4, 1184(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 1216(BX)
-	VBROADCASTI128 96(AX), Y3
-	VINSERTI128    $0x01, 96(DI), Y3, Y3
+	VBROADCASTI128 96(DI), Y3
+	VINSERTI128    $0x01, 96(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 96(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 96(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 96(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 96(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 96(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 96(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 96(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 96(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 96(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 96(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 96(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 96(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1536(R9)
+	PREFETCHT1     1600(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 1280(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5340,22 +5545,24 @@ block13:
 	VMOVDQU        Y4, 1344(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 1376(BX)
-	VBROADCASTI128 112(AX), Y3
-	VINSERTI128    $0x01, 112(DI), Y3, Y3
+	VBROADCASTI128 112(DI), Y3
+	VINSERTI128    $0x01, 112(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 112(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 112(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 112(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 112(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 112(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 112(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 112(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 112(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 112(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 112(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 112(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 112(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1664(R9)
+	PREFETCHT1     1728(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 1440(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5364,22 +5571,24 @@ block13:
 	VMOVDQU        Y4, 1504(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 1536(BX)
-	VBROADCASTI128 128(AX), Y3
-	VINSERTI128    $0x01, 128(DI), Y3, Y3
+	VBROADCASTI128 128(DI), Y3
+	VINSERTI128    $0x01, 128(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 128(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 128(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 128(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 128(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 128(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 128(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 128(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 128(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 128(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 128(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 128(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 128(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1792(R9)
+	PREFETCHT1     1856(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 1600(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5388,22 +5597,24 @@ block13:
 	VMOVDQU        Y4, 1664(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 1696(BX)
-	VBROADCASTI128 144(AX), Y3
-	VINSERTI128    $0x01, 144(DI), Y3, Y3
+	VBROADCASTI128 144(DI), Y3
+	VINSERTI128    $0x01, 144(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 144(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 144(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 144(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 144(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 144(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 144(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 144(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 144(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 144(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 144(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 144(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 144(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     1920(R9)
+	PREFETCHT1     1984(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 1760(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5412,22 +5623,24 @@ block13:
 	VMOVDQU        Y4, 1824(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 1856(BX)
-	VBROADCASTI128 160(AX), Y3
-	VINSERTI128    $0x01, 160(DI), Y3, Y3
+	VBROADCASTI128 160(DI), Y3
+	VINSERTI128    $0x01, 160(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 160(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 160(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 160(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 160(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 160(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 160(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 160(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 160(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 160(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 160(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 160(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 160(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     2048(R9)
+	PREFETCHT1     2112(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 1920(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5436,22 +5649,24 @@ block13:
 	VMOVDQU        Y4, 1984(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2016(BX)
-	VBROADCASTI128 176(AX), Y3
-	VINSERTI128    $0x01, 176(DI), Y3, Y3
+	VBROADCASTI128 176(DI), Y3
+	VINSERTI128    $0x01, 176(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 176(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 176(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 176(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 176(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 176(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 176(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 176(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 176(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 176(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 176(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 176(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 176(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     2176(R9)
+	PREFETCHT1     2240(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 2080(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5460,22 +5675,23 @@ block13:
 	VMOVDQU        Y4, 2144(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2176(BX)
-	VBROADCASTI128 192(AX), Y3
-	VINSERTI128    $0x01, 192(DI), Y3, Y3
+	VBROADCASTI128 192(DI), Y3
+	VINSERTI128    $0x01, 192(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 192(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 192(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 192(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 192(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 192(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 192(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 192(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 192(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 192(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 192(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 192(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 192(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
 	VPUNPCKLDQ     Y6, Y5, Y4
 	VPUNPCKHDQ     Y6, Y5, Y5
+	PREFETCHT1     2304(R9)
 	VPUNPCKLQDQ    Y4, Y7, Y6
 	VMOVDQU        Y6, 2240(BX)
 	VPUNPCKHQDQ    Y4, Y7, Y6
@@ -5484,17 +5700,17 @@ block13:
 	VMOVDQU        Y4, 2304(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2336(BX)
-	VBROADCASTI128 208(AX), Y3
-	VINSERTI128    $0x01, 208(DI), Y3, Y3
+	VBROADCASTI128 208(DI), Y3
+	VINSERTI128    $0x01, 208(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 208(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 208(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 208(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 208(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 208(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 208(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 208(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 208(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 208(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 208(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 208(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 208(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
@@ -5508,17 +5724,17 @@ block13:
 	VMOVDQU        Y4, 2464(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2496(BX)
-	VBROADCASTI128 224(AX), Y3
-	VINSERTI128    $0x01, 224(DI), Y3, Y3
+	VBROADCASTI128 224(DI), Y3
+	VINSERTI128    $0x01, 224(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 224(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 224(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 224(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 224(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 224(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 224(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 224(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 224(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 224(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 224(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 224(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 224(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
@@ -5532,17 +5748,17 @@ block13:
 	VMOVDQU        Y4, 2624(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2656(BX)
-	VBROADCASTI128 240(AX), Y3
-	VINSERTI128    $0x01, 240(DI), Y3, Y3
+	VBROADCASTI128 240(DI), Y3
+	VINSERTI128    $0x01, 240(R8), Y3, Y3
 	VPADDB         Y1, Y3, Y3
-	VBROADCASTI128 240(AX)(CX*1), Y4
-	VINSERTI128    $0x01, 240(DI)(CX*1), Y4, Y4
+	VBROADCASTI128 240(DI)(CX*1), Y4
+	VINSERTI128    $0x01, 240(R8)(CX*1), Y4, Y4
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 240(AX)(CX*2), Y5
-	VINSERTI128    $0x01, 240(DI)(CX*2), Y5, Y5
+	VBROADCASTI128 240(DI)(CX*2), Y5
+	VINSERTI128    $0x01, 240(R8)(CX*2), Y5, Y5
 	VPADDB         Y1, Y5, Y5
-	VBROADCASTI128 240(AX)(SI*1), Y6
-	VINSERTI128    $0x01, 240(DI)(SI*1), Y6, Y6
+	VBROADCASTI128 240(DI)(SI*1), Y6
+	VINSERTI128    $0x01, 240(R8)(SI*1), Y6, Y6
 	VPADDB         Y1, Y6, Y6
 	VPUNPCKLDQ     Y4, Y3, Y7
 	VPUNPCKHDQ     Y4, Y3, Y3
@@ -5556,8 +5772,9 @@ block13:
 	VMOVDQU        Y4, 2784(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y4
 	VMOVDQU        Y4, 2816(BX)
-	ADDQ           $+292, AX
+	ADDQ           $+2336, R9
 	ADDQ           $+292, DI
+	ADDQ           $+292, R8
 	ADDQ           $+2848, BX
 	DECQ           DX
 	JNZ            block13
@@ -5577,43 +5794,47 @@ DATA c36<>+24(SB)/8, $0x0f0e0f0e0d0c0d0c
 GLOBL c36<>(SB), RODATA|NOPTR, $32
 
 // func packIQ4XSAVX2(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, F16C
+// Requires: AVX, AVX2, F16C, MMX+
 TEXT ·packIQ4XSAVX2(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
-	MOVQ         add+32(FP), R8
-	VMOVQ        R8, X0
+	MOVQ         AX, DI
+	LEAQ         (DI)(CX*4), R8
+	MOVQ         add+32(FP), R9
+	VMOVQ        R9, X0
 	VPBROADCASTB X0, Y1
-	NEGQ         R8
-	VMOVQ        R8, X0
+	NEGQ         R9
+	VMOVQ        R9, X0
 	VPBROADCASTW X0, Y0
 	VMOVDQU      c5<>+0(SB), Y2
+	MOVQ         CX, R9
+	SHLQ         $0x03, R9
+	ADDQ         AX, R9
 
 block14:
-	MOVWLZX        (AX)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (AX), R8
-	VMOVQ          R8, X3
-	MOVWLZX        (DI)(SI*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*2), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI)(CX*1), R8
-	SHLQ           $0x10, R8
-	MOVW           (DI), R8
-	VPINSRQ        $0x01, R8, X3, X3
+	MOVWLZX        (DI)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (DI), AX
+	VMOVQ          AX, X3
+	MOVWLZX        (R8)(SI*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*2), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8)(CX*1), AX
+	SHLQ           $0x10, AX
+	MOVW           (R8), AX
+	VPINSRQ        $0x01, AX, X3, X3
 	VCVTPH2PS      X3, Y3
 	VMOVUPS        Y3, (BX)
-	VBROADCASTI128 (AX), Y3
-	VINSERTI128    $0x01, (DI), Y3, Y3
+	VBROADCASTI128 (DI), Y3
+	VINSERTI128    $0x01, (R8), Y3, Y3
 	VPSHUFB        c37<>+0(SB), Y3, Y4
 	VPSHUFB        c38<>+0(SB), Y3, Y3
 	VPSRLVD        c39<>+0(SB), Y3, Y3
@@ -5624,8 +5845,8 @@ block14:
 	VPOR           Y4, Y3, Y3
 	VPSUBD         c42<>+0(SB), Y3, Y3
 	VPSHUFB        c43<>+0(SB), Y3, Y4
-	VBROADCASTI128 (AX)(CX*1), Y5
-	VINSERTI128    $0x01, (DI)(CX*1), Y5, Y5
+	VBROADCASTI128 (DI)(CX*1), Y5
+	VINSERTI128    $0x01, (R8)(CX*1), Y5, Y5
 	VPSHUFB        c37<>+0(SB), Y5, Y6
 	VPSHUFB        c38<>+0(SB), Y5, Y5
 	VPSRLVD        c39<>+0(SB), Y5, Y5
@@ -5636,8 +5857,8 @@ block14:
 	VPOR           Y6, Y5, Y5
 	VPSUBD         c42<>+0(SB), Y5, Y5
 	VPSHUFB        c43<>+0(SB), Y5, Y6
-	VBROADCASTI128 (AX)(CX*2), Y7
-	VINSERTI128    $0x01, (DI)(CX*2), Y7, Y7
+	VBROADCASTI128 (DI)(CX*2), Y7
+	VINSERTI128    $0x01, (R8)(CX*2), Y7, Y7
 	VPSHUFB        c37<>+0(SB), Y7, Y8
 	VPSHUFB        c38<>+0(SB), Y7, Y7
 	VPSRLVD        c39<>+0(SB), Y7, Y7
@@ -5648,8 +5869,8 @@ block14:
 	VPOR           Y8, Y7, Y7
 	VPSUBD         c42<>+0(SB), Y7, Y7
 	VPSHUFB        c43<>+0(SB), Y7, Y8
-	VBROADCASTI128 (AX)(SI*1), Y9
-	VINSERTI128    $0x01, (DI)(SI*1), Y9, Y9
+	VBROADCASTI128 (DI)(SI*1), Y9
+	VINSERTI128    $0x01, (R8)(SI*1), Y9, Y9
 	VPSHUFB        c37<>+0(SB), Y9, Y10
 	VPSHUFB        c38<>+0(SB), Y9, Y9
 	VPSRLVD        c39<>+0(SB), Y9, Y9
@@ -5664,6 +5885,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y6
 	VPUNPCKHDQ     Y10, Y8, Y8
+	PREFETCHT1     (R9)
 	VPUNPCKLQDQ    Y6, Y11, Y10
 	VMOVDQU        Y10, 160(BX)
 	VPUNPCKHQDQ    Y6, Y11, Y10
@@ -5672,8 +5894,8 @@ block14:
 	VMOVDQU        Y6, 736(BX)
 	VPUNPCKHQDQ    Y8, Y4, Y6
 	VMOVDQU        Y6, 1024(BX)
-	VBROADCASTI128 (AX), Y4
-	VINSERTI128    $0x01, (DI), Y4, Y4
+	VBROADCASTI128 (DI), Y4
+	VINSERTI128    $0x01, (R8), Y4, Y4
 	VPSHUFB        c37<>+0(SB), Y4, Y6
 	VPSHUFB        c44<>+0(SB), Y4, Y4
 	VPSRLVD        c39<>+0(SB), Y4, Y4
@@ -5684,8 +5906,8 @@ block14:
 	VPOR           Y6, Y4, Y4
 	VPSUBD         c42<>+0(SB), Y4, Y4
 	VPSHUFB        c43<>+0(SB), Y4, Y6
-	VBROADCASTI128 (AX)(CX*1), Y8
-	VINSERTI128    $0x01, (DI)(CX*1), Y8, Y8
+	VBROADCASTI128 (DI)(CX*1), Y8
+	VINSERTI128    $0x01, (R8)(CX*1), Y8, Y8
 	VPSHUFB        c37<>+0(SB), Y8, Y10
 	VPSHUFB        c44<>+0(SB), Y8, Y8
 	VPSRLVD        c39<>+0(SB), Y8, Y8
@@ -5696,8 +5918,8 @@ block14:
 	VPOR           Y10, Y8, Y8
 	VPSUBD         c42<>+0(SB), Y8, Y8
 	VPSHUFB        c43<>+0(SB), Y8, Y10
-	VBROADCASTI128 (AX)(CX*2), Y11
-	VINSERTI128    $0x01, (DI)(CX*2), Y11, Y11
+	VBROADCASTI128 (DI)(CX*2), Y11
+	VINSERTI128    $0x01, (R8)(CX*2), Y11, Y11
 	VPSHUFB        c37<>+0(SB), Y11, Y12
 	VPSHUFB        c44<>+0(SB), Y11, Y11
 	VPSRLVD        c39<>+0(SB), Y11, Y11
@@ -5708,8 +5930,8 @@ block14:
 	VPOR           Y12, Y11, Y11
 	VPSUBD         c42<>+0(SB), Y11, Y11
 	VPSHUFB        c43<>+0(SB), Y11, Y12
-	VBROADCASTI128 (AX)(SI*1), Y13
-	VINSERTI128    $0x01, (DI)(SI*1), Y13, Y13
+	VBROADCASTI128 (DI)(SI*1), Y13
+	VINSERTI128    $0x01, (R8)(SI*1), Y13, Y13
 	VPSHUFB        c37<>+0(SB), Y13, Y14
 	VPSHUFB        c44<>+0(SB), Y13, Y13
 	VPSRLVD        c39<>+0(SB), Y13, Y13
@@ -5724,6 +5946,7 @@ block14:
 	VPUNPCKHDQ     Y10, Y6, Y6
 	VPUNPCKLDQ     Y14, Y12, Y10
 	VPUNPCKHDQ     Y14, Y12, Y12
+	PREFETCHT1     64(R9)
 	VPUNPCKLQDQ    Y10, Y15, Y14
 	VMOVDQU        Y14, 1312(BX)
 	VPUNPCKHQDQ    Y10, Y15, Y14
@@ -5744,6 +5967,7 @@ block14:
 	VPUNPCKHDQ     Y8, Y4, Y4
 	VPUNPCKLDQ     Y13, Y11, Y5
 	VPUNPCKHDQ     Y13, Y11, Y6
+	PREFETCHT1     128(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 32(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -5752,8 +5976,8 @@ block14:
 	VMOVDQU        Y3, 96(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 128(BX)
-	VBROADCASTI128 8(AX), Y3
-	VINSERTI128    $0x01, 8(DI), Y3, Y3
+	VBROADCASTI128 8(DI), Y3
+	VINSERTI128    $0x01, 8(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -5761,8 +5985,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 8(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 8(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 8(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 8(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -5770,8 +5994,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 8(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 8(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 8(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 8(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -5779,8 +6003,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 8(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 8(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 8(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 8(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -5792,6 +6016,7 @@ block14:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y5
 	VPUNPCKHDQ     Y9, Y7, Y7
+	PREFETCHT1     192(R9)
 	VPUNPCKLQDQ    Y5, Y11, Y9
 	VMOVDQU        Y9, 192(BX)
 	VPUNPCKHQDQ    Y5, Y11, Y9
@@ -5804,6 +6029,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y5
 	VPUNPCKHDQ     Y10, Y8, Y6
+	PREFETCHT1     256(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 320(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -5812,8 +6038,8 @@ block14:
 	VMOVDQU        Y3, 384(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 416(BX)
-	VBROADCASTI128 24(AX), Y3
-	VINSERTI128    $0x01, 24(DI), Y3, Y3
+	VBROADCASTI128 24(DI), Y3
+	VINSERTI128    $0x01, 24(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -5821,8 +6047,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 24(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 24(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 24(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 24(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -5830,8 +6056,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 24(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 24(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 24(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 24(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -5839,8 +6065,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 24(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 24(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 24(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 24(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -5852,6 +6078,7 @@ block14:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y5
 	VPUNPCKHDQ     Y9, Y7, Y7
+	PREFETCHT1     320(R9)
 	VPUNPCKLQDQ    Y5, Y11, Y9
 	VMOVDQU        Y9, 480(BX)
 	VPUNPCKHQDQ    Y5, Y11, Y9
@@ -5864,6 +6091,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y5
 	VPUNPCKHDQ     Y10, Y8, Y6
+	PREFETCHT1     384(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 608(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -5872,8 +6100,8 @@ block14:
 	VMOVDQU        Y3, 672(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 704(BX)
-	VBROADCASTI128 40(AX), Y3
-	VINSERTI128    $0x01, 40(DI), Y3, Y3
+	VBROADCASTI128 40(DI), Y3
+	VINSERTI128    $0x01, 40(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -5881,8 +6109,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 40(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 40(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 40(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 40(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -5890,8 +6118,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 40(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 40(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 40(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 40(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -5899,8 +6127,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 40(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 40(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 40(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 40(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -5912,6 +6140,7 @@ block14:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y5
 	VPUNPCKHDQ     Y9, Y7, Y7
+	PREFETCHT1     448(R9)
 	VPUNPCKLQDQ    Y5, Y11, Y9
 	VMOVDQU        Y9, 768(BX)
 	VPUNPCKHQDQ    Y5, Y11, Y9
@@ -5924,6 +6153,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y5
 	VPUNPCKHDQ     Y10, Y8, Y6
+	PREFETCHT1     512(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 896(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -5932,8 +6162,8 @@ block14:
 	VMOVDQU        Y3, 960(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 992(BX)
-	VBROADCASTI128 56(AX), Y3
-	VINSERTI128    $0x01, 56(DI), Y3, Y3
+	VBROADCASTI128 56(DI), Y3
+	VINSERTI128    $0x01, 56(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -5941,8 +6171,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 56(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 56(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 56(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 56(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -5950,8 +6180,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 56(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 56(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 56(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 56(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -5959,8 +6189,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 56(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 56(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 56(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 56(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -5972,6 +6202,7 @@ block14:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y5
 	VPUNPCKHDQ     Y9, Y7, Y7
+	PREFETCHT1     576(R9)
 	VPUNPCKLQDQ    Y5, Y11, Y9
 	VMOVDQU        Y9, 1056(BX)
 	VPUNPCKHQDQ    Y5, Y11, Y9
@@ -5984,6 +6215,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y5
 	VPUNPCKHDQ     Y10, Y8, Y6
+	PREFETCHT1     640(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 1184(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -5992,8 +6224,8 @@ block14:
 	VMOVDQU        Y3, 1248(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 1280(BX)
-	VBROADCASTI128 72(AX), Y3
-	VINSERTI128    $0x01, 72(DI), Y3, Y3
+	VBROADCASTI128 72(DI), Y3
+	VINSERTI128    $0x01, 72(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -6001,8 +6233,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 72(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 72(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 72(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 72(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -6010,8 +6242,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 72(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 72(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 72(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 72(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -6019,8 +6251,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 72(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 72(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 72(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 72(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -6032,6 +6264,7 @@ block14:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y5
 	VPUNPCKHDQ     Y9, Y7, Y7
+	PREFETCHT1     704(R9)
 	VPUNPCKLQDQ    Y5, Y11, Y9
 	VMOVDQU        Y9, 1344(BX)
 	VPUNPCKHQDQ    Y5, Y11, Y9
@@ -6044,6 +6277,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y5
 	VPUNPCKHDQ     Y10, Y8, Y6
+	PREFETCHT1     768(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 1472(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -6052,8 +6286,8 @@ block14:
 	VMOVDQU        Y3, 1536(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 1568(BX)
-	VBROADCASTI128 88(AX), Y3
-	VINSERTI128    $0x01, 88(DI), Y3, Y3
+	VBROADCASTI128 88(DI), Y3
+	VINSERTI128    $0x01, 88(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -6061,8 +6295,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 88(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 88(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 88(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 88(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -6070,8 +6304,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 88(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 88(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 88(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 88(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -6079,8 +6313,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 88(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 88(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 88(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 88(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -6092,6 +6326,7 @@ block14:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y5
 	VPUNPCKHDQ     Y9, Y7, Y7
+	PREFETCHT1     832(R9)
 	VPUNPCKLQDQ    Y5, Y11, Y9
 	VMOVDQU        Y9, 1632(BX)
 	VPUNPCKHQDQ    Y5, Y11, Y9
@@ -6104,6 +6339,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y5
 	VPUNPCKHDQ     Y10, Y8, Y6
+	PREFETCHT1     896(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 1760(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -6112,8 +6348,8 @@ block14:
 	VMOVDQU        Y3, 1824(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 1856(BX)
-	VBROADCASTI128 104(AX), Y3
-	VINSERTI128    $0x01, 104(DI), Y3, Y3
+	VBROADCASTI128 104(DI), Y3
+	VINSERTI128    $0x01, 104(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -6121,8 +6357,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 104(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 104(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 104(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 104(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -6130,8 +6366,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 104(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 104(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 104(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 104(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -6139,8 +6375,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 104(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 104(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 104(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 104(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -6152,6 +6388,7 @@ block14:
 	VPUNPCKHDQ     Y5, Y3, Y3
 	VPUNPCKLDQ     Y9, Y7, Y5
 	VPUNPCKHDQ     Y9, Y7, Y7
+	PREFETCHT1     960(R9)
 	VPUNPCKLQDQ    Y5, Y11, Y9
 	VMOVDQU        Y9, 1920(BX)
 	VPUNPCKHQDQ    Y5, Y11, Y9
@@ -6164,6 +6401,7 @@ block14:
 	VPUNPCKHDQ     Y6, Y4, Y4
 	VPUNPCKLDQ     Y10, Y8, Y5
 	VPUNPCKHDQ     Y10, Y8, Y6
+	PREFETCHT1     1024(R9)
 	VPUNPCKLQDQ    Y5, Y3, Y7
 	VMOVDQU        Y7, 2048(BX)
 	VPUNPCKHQDQ    Y5, Y3, Y7
@@ -6172,8 +6410,8 @@ block14:
 	VMOVDQU        Y3, 2112(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 2144(BX)
-	VBROADCASTI128 120(AX), Y3
-	VINSERTI128    $0x01, 120(DI), Y3, Y3
+	VBROADCASTI128 120(DI), Y3
+	VINSERTI128    $0x01, 120(R8), Y3, Y3
 	VPSRLW         $0x04, Y3, Y4
 	VPAND          c0<>+0(SB), Y3, Y3
 	VPAND          c0<>+0(SB), Y4, Y4
@@ -6181,8 +6419,8 @@ block14:
 	VPSHUFB        Y4, Y2, Y4
 	VPADDB         Y1, Y3, Y3
 	VPADDB         Y1, Y4, Y4
-	VBROADCASTI128 120(AX)(CX*1), Y5
-	VINSERTI128    $0x01, 120(DI)(CX*1), Y5, Y5
+	VBROADCASTI128 120(DI)(CX*1), Y5
+	VINSERTI128    $0x01, 120(R8)(CX*1), Y5, Y5
 	VPSRLW         $0x04, Y5, Y6
 	VPAND          c0<>+0(SB), Y5, Y5
 	VPAND          c0<>+0(SB), Y6, Y6
@@ -6190,8 +6428,8 @@ block14:
 	VPSHUFB        Y6, Y2, Y6
 	VPADDB         Y1, Y5, Y5
 	VPADDB         Y1, Y6, Y6
-	VBROADCASTI128 120(AX)(CX*2), Y7
-	VINSERTI128    $0x01, 120(DI)(CX*2), Y7, Y7
+	VBROADCASTI128 120(DI)(CX*2), Y7
+	VINSERTI128    $0x01, 120(R8)(CX*2), Y7, Y7
 	VPSRLW         $0x04, Y7, Y8
 	VPAND          c0<>+0(SB), Y7, Y7
 	VPAND          c0<>+0(SB), Y8, Y8
@@ -6199,8 +6437,8 @@ block14:
 	VPSHUFB        Y8, Y2, Y8
 	VPADDB         Y1, Y7, Y7
 	VPADDB         Y1, Y8, Y8
-	VBROADCASTI128 120(AX)(SI*1), Y9
-	VINSERTI128    $0x01, 120(DI)(SI*1), Y9, Y9
+	VBROADCASTI128 120(DI)(SI*1), Y9
+	VINSERTI128    $0x01, 120(R8)(SI*1), Y9, Y9
 	VPSRLW         $0x04, Y9, Y10
 	VPAND          c0<>+0(SB), Y9, Y9
 	VPAND          c0<>+0(SB), Y10, Y10
@@ -6232,8 +6470,9 @@ block14:
 	VMOVDQU        Y3, 2400(BX)
 	VPUNPCKHQDQ    Y6, Y4, Y3
 	VMOVDQU        Y3, 2432(BX)
-	ADDQ           $+136, AX
+	ADDQ           $+1088, R9
 	ADDQ           $+136, DI
+	ADDQ           $+136, R8
 	ADDQ           $+2464, BX
 	DECQ           DX
 	JNZ            block14

@@ -5,84 +5,92 @@
 #include "textflag.h"
 
 // func packQ8_0AVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ8_0AVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block1:
-	MOVWLZX         (AX)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX), R10
-	VMOVQ           R10, X0
-	MOVWLZX         (DI)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X0, X0
+	MOVWLZX         (DI)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI), AX
+	VMOVQ           AX, X0
+	MOVWLZX         (R8)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8), AX
+	VPINSRQ         $0x01, AX, X0, X0
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y0, (BX)
-	MOVWLZX         (R8)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8), R10
-	VMOVQ           R10, X0
-	MOVWLZX         (R9)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X0, X0
+	MOVWLZX         (R9)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9), AX
+	VMOVQ           AX, X0
+	MOVWLZX         (R10)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10), AX
+	VPINSRQ         $0x01, AX, X0, X0
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y0, 32(BX)
-	VBROADCASTI32X4 2(AX), Z0
-	VINSERTI32X4    $0x01, 2(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 2(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 2(R9), Z0, Z0
+	VBROADCASTI32X4 2(DI), Z0
+	VINSERTI32X4    $0x01, 2(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 2(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 2(R10), Z0, Z0
 	VPADDB          Z1, Z0, Z0
-	VBROADCASTI32X4 2(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 2(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 2(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 2(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 2(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 2(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 2(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 2(R10)(CX*1), Z2, Z2
 	VPADDB          Z1, Z2, Z2
-	VBROADCASTI32X4 2(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 2(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 2(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 2(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 2(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 2(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 2(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 2(R10)(CX*2), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 2(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 2(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 2(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 2(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 2(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 2(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 2(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 2(R10)(SI*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
 	VPUNPCKLDQ      Z2, Z0, Z5
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
+	PREFETCHT1      192(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 64(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -91,30 +99,34 @@ block1:
 	VMOVDQU32       Z2, 192(BX)
 	VPUNPCKHQDQ     Z3, Z0, Z2
 	VMOVDQU32       Z2, 256(BX)
-	VBROADCASTI32X4 18(AX), Z0
-	VINSERTI32X4    $0x01, 18(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 18(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 18(R9), Z0, Z0
+	VBROADCASTI32X4 18(DI), Z0
+	VINSERTI32X4    $0x01, 18(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 18(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 18(R10), Z0, Z0
 	VPADDB          Z1, Z0, Z0
-	VBROADCASTI32X4 18(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 18(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 18(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 18(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 18(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 18(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 18(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 18(R10)(CX*1), Z2, Z2
 	VPADDB          Z1, Z2, Z2
-	VBROADCASTI32X4 18(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 18(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 18(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 18(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 18(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 18(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 18(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 18(R10)(CX*2), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 18(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 18(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 18(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 18(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 18(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 18(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 18(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 18(R10)(SI*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
 	VPUNPCKLDQ      Z2, Z0, Z5
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
+	PREFETCHT1      384(R11)
+	PREFETCHT1      448(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 320(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -123,10 +135,12 @@ block1:
 	VMOVDQU32       Z2, 448(BX)
 	VPUNPCKHQDQ     Z3, Z0, Z2
 	VMOVDQU32       Z2, 512(BX)
-	ADDQ            $+34, AX
+	PREFETCHT1      512(R11)
+	ADDQ            $+544, R11
 	ADDQ            $+34, DI
 	ADDQ            $+34, R8
 	ADDQ            $+34, R9
+	ADDQ            $+34, R10
 	ADDQ            $+576, BX
 	DECQ            DX
 	JNZ             block1
@@ -144,91 +158,95 @@ DATA c0<>+56(SB)/8, $0x0f0f0f0f0f0f0f0f
 GLOBL c0<>(SB), RODATA|NOPTR, $64
 
 // func packQ4_0AVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ4_0AVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block2:
-	MOVWLZX         (AX)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX), R10
-	VMOVQ           R10, X0
-	MOVWLZX         (DI)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X0, X0
+	MOVWLZX         (DI)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI), AX
+	VMOVQ           AX, X0
+	MOVWLZX         (R8)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8), AX
+	VPINSRQ         $0x01, AX, X0, X0
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y0, (BX)
-	MOVWLZX         (R8)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8), R10
-	VMOVQ           R10, X0
-	MOVWLZX         (R9)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X0, X0
+	MOVWLZX         (R9)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9), AX
+	VMOVQ           AX, X0
+	MOVWLZX         (R10)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10), AX
+	VPINSRQ         $0x01, AX, X0, X0
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y0, 32(BX)
-	VBROADCASTI32X4 2(AX), Z0
-	VINSERTI32X4    $0x01, 2(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 2(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 2(R9), Z0, Z0
+	VBROADCASTI32X4 2(DI), Z0
+	VINSERTI32X4    $0x01, 2(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 2(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 2(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z2
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPADDB          Z1, Z0, Z0
 	VPADDB          Z1, Z2, Z2
-	VBROADCASTI32X4 2(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 2(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 2(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 2(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 2(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 2(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 2(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 2(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 2(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 2(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 2(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 2(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 2(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 2(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 2(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 2(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 2(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 2(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 2(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 2(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 2(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 2(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 2(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 2(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -238,6 +256,9 @@ block2:
 	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 64(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -250,6 +271,8 @@ block2:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      192(R11)
+	PREFETCHT1      256(R11)
 	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 320(BX)
 	VPUNPCKHQDQ     Z3, Z0, Z5
@@ -258,10 +281,11 @@ block2:
 	VMOVDQU32       Z0, 448(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z0
 	VMOVDQU32       Z0, 512(BX)
-	ADDQ            $+18, AX
+	ADDQ            $+288, R11
 	ADDQ            $+18, DI
 	ADDQ            $+18, R8
 	ADDQ            $+18, R9
+	ADDQ            $+18, R10
 	ADDQ            $+576, BX
 	DECQ            DX
 	JNZ             block2
@@ -269,71 +293,75 @@ block2:
 	RET
 
 // func packQ5_0AVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ5_0AVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block3:
-	MOVWLZX         (AX)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX), R10
-	VMOVQ           R10, X0
-	MOVWLZX         (DI)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X0, X0
+	MOVWLZX         (DI)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI), AX
+	VMOVQ           AX, X0
+	MOVWLZX         (R8)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8), AX
+	VPINSRQ         $0x01, AX, X0, X0
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y0, (BX)
-	MOVWLZX         (R8)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8), R10
-	VMOVQ           R10, X0
-	MOVWLZX         (R9)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X0, X0
+	MOVWLZX         (R9)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9), AX
+	VMOVQ           AX, X0
+	MOVWLZX         (R10)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10), AX
+	VPINSRQ         $0x01, AX, X0, X0
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y0, 32(BX)
-	VBROADCASTI32X4 6(AX), Z0
-	VINSERTI32X4    $0x01, 6(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 6(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 6(R9), Z0, Z0
+	VBROADCASTI32X4 6(DI), Z0
+	VINSERTI32X4    $0x01, 6(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 6(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 6(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z2
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 2(AX), Z3
-	VINSERTI32X4    $0x01, 2(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 2(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 2(R9), Z3, Z3
+	VBROADCASTI32X4 2(DI), Z3
+	VINSERTI32X4    $0x01, 2(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 2(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 2(R10), Z3, Z3
 	VPSHUFB         c3<>+0(SB), Z3, Z4
 	VPTESTMB        c1<>+0(SB), Z4, K1
 	VPADDB          c2<>+0(SB), Z0, K1, Z0
@@ -342,17 +370,17 @@ block3:
 	VPADDB          c2<>+0(SB), Z2, K1, Z2
 	VPADDB          Z1, Z0, Z0
 	VPADDB          Z1, Z2, Z2
-	VBROADCASTI32X4 6(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 6(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 6(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 6(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 6(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 6(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 6(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 6(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 2(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 2(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 2(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 2(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 2(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 2(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 2(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 2(R10)(CX*1), Z5, Z5
 	VPSHUFB         c3<>+0(SB), Z5, Z6
 	VPTESTMB        c1<>+0(SB), Z6, K1
 	VPADDB          c2<>+0(SB), Z3, K1, Z3
@@ -361,17 +389,17 @@ block3:
 	VPADDB          c2<>+0(SB), Z4, K1, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 6(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 6(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 6(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 6(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 6(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 6(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 6(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 6(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 2(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 2(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 2(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 2(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 2(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 2(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 2(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 2(R10)(CX*2), Z7, Z7
 	VPSHUFB         c3<>+0(SB), Z7, Z8
 	VPTESTMB        c1<>+0(SB), Z8, K1
 	VPADDB          c2<>+0(SB), Z5, K1, Z5
@@ -380,17 +408,17 @@ block3:
 	VPADDB          c2<>+0(SB), Z6, K1, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 6(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 6(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 6(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 6(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 6(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 6(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 6(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 6(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 2(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 2(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 2(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 2(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 2(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 2(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 2(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 2(R10)(SI*1), Z9, Z9
 	VPSHUFB         c3<>+0(SB), Z9, Z10
 	VPTESTMB        c1<>+0(SB), Z10, K1
 	VPADDB          c2<>+0(SB), Z7, K1, Z7
@@ -403,6 +431,9 @@ block3:
 	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 64(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -415,6 +446,9 @@ block3:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      192(R11)
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 320(BX)
 	VPUNPCKHQDQ     Z3, Z0, Z5
@@ -423,10 +457,11 @@ block3:
 	VMOVDQU32       Z0, 448(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z0
 	VMOVDQU32       Z0, 512(BX)
-	ADDQ            $+22, AX
+	ADDQ            $+352, R11
 	ADDQ            $+22, DI
 	ADDQ            $+22, R8
 	ADDQ            $+22, R9
+	ADDQ            $+22, R10
 	ADDQ            $+576, BX
 	DECQ            DX
 	JNZ             block3
@@ -474,65 +509,69 @@ DATA c4<>+56(SB)/8, $0x0303030303030303
 GLOBL c4<>(SB), RODATA|NOPTR, $64
 
 // func packIQ4NLAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packIQ4NLAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
 	VMOVDQU32    c5<>+0(SB), Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block4:
-	MOVWLZX         (AX)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX), R10
-	VMOVQ           R10, X2
-	MOVWLZX         (DI)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X2, X2
+	MOVWLZX         (DI)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI), AX
+	VMOVQ           AX, X2
+	MOVWLZX         (R8)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8), AX
+	VPINSRQ         $0x01, AX, X2, X2
 	VCVTPH2PS       X2, Y2
 	VMOVUPS         Y2, (BX)
-	MOVWLZX         (R8)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8), R10
-	VMOVQ           R10, X2
-	MOVWLZX         (R9)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X2, X2
+	MOVWLZX         (R9)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9), AX
+	VMOVQ           AX, X2
+	MOVWLZX         (R10)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10), AX
+	VPINSRQ         $0x01, AX, X2, X2
 	VCVTPH2PS       X2, Y2
 	VMOVUPS         Y2, 32(BX)
-	VBROADCASTI32X4 2(AX), Z2
-	VINSERTI32X4    $0x01, 2(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 2(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 2(R9), Z2, Z2
+	VBROADCASTI32X4 2(DI), Z2
+	VINSERTI32X4    $0x01, 2(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 2(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 2(R10), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
@@ -540,10 +579,10 @@ block4:
 	VPSHUFB         Z3, Z0, Z3
 	VPADDB          Z1, Z2, Z2
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 2(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 2(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 2(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 2(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 2(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 2(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 2(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 2(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
@@ -551,10 +590,10 @@ block4:
 	VPSHUFB         Z5, Z0, Z5
 	VPADDB          Z1, Z4, Z4
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 2(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 2(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 2(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 2(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 2(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 2(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 2(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 2(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -562,10 +601,10 @@ block4:
 	VPSHUFB         Z7, Z0, Z7
 	VPADDB          Z1, Z6, Z6
 	VPADDB          Z1, Z7, Z7
-	VBROADCASTI32X4 2(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 2(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 2(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 2(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 2(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 2(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 2(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 2(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x04, Z8, Z9
 	VPANDD          c0<>+0(SB), Z8, Z8
 	VPANDD          c0<>+0(SB), Z9, Z9
@@ -577,6 +616,9 @@ block4:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z4
 	VPUNPCKHDQ      Z8, Z6, Z6
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z4, Z10, Z8
 	VMOVDQU32       Z8, 64(BX)
 	VPUNPCKHQDQ     Z4, Z10, Z8
@@ -589,6 +631,8 @@ block4:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z4
 	VPUNPCKHDQ      Z9, Z7, Z5
+	PREFETCHT1      192(R11)
+	PREFETCHT1      256(R11)
 	VPUNPCKLQDQ     Z4, Z2, Z6
 	VMOVDQU32       Z6, 320(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z6
@@ -597,10 +641,11 @@ block4:
 	VMOVDQU32       Z2, 448(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z2
 	VMOVDQU32       Z2, 512(BX)
-	ADDQ            $+18, AX
+	ADDQ            $+288, R11
 	ADDQ            $+18, DI
 	ADDQ            $+18, R8
 	ADDQ            $+18, R9
+	ADDQ            $+18, R10
 	ADDQ            $+576, BX
 	DECQ            DX
 	JNZ             block4
@@ -618,41 +663,45 @@ DATA c5<>+56(SB)/8, $0x7159453526190d01
 GLOBL c5<>(SB), RODATA|NOPTR, $64
 
 // func packMXFP4AVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F
+// Requires: AVX, AVX2, AVX512BW, AVX512F, MMX+
 TEXT ·packMXFP4AVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
 	VMOVDQU32    c6<>+0(SB), Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block5:
-	MOVBLZX         (DI)(SI*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (DI)(CX*2), R10
-	SHLQ            $0x08, R10
-	MOVB            (DI)(CX*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (DI), R10
-	SHLQ            $0x08, R10
-	MOVB            (AX)(SI*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (AX)(CX*2), R10
-	SHLQ            $0x08, R10
-	MOVB            (AX)(CX*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (AX), R10
-	VMOVQ           R10, X2
+	MOVBLZX         (R8)(SI*1), AX
+	SHLQ            $0x08, AX
+	MOVB            (R8)(CX*2), AL
+	SHLQ            $0x08, AX
+	MOVB            (R8)(CX*1), AL
+	SHLQ            $0x08, AX
+	MOVB            (R8), AL
+	SHLQ            $0x08, AX
+	MOVB            (DI)(SI*1), AL
+	SHLQ            $0x08, AX
+	MOVB            (DI)(CX*2), AL
+	SHLQ            $0x08, AX
+	MOVB            (DI)(CX*1), AL
+	SHLQ            $0x08, AX
+	MOVB            (DI), AL
+	VMOVQ           AX, X2
 	VPMOVZXBD       X2, Y2
 	VPSUBD          c7<>+0(SB), Y2, Y3
 	VPSLLD          $0x17, Y3, Y3
@@ -662,22 +711,22 @@ block5:
 	VPCMPGTD        Y2, Y5, Y2
 	VPBLENDVB       Y2, Y4, Y3, Y3
 	VMOVUPS         Y3, (BX)
-	MOVBLZX         (R9)(SI*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (R9)(CX*2), R10
-	SHLQ            $0x08, R10
-	MOVB            (R9)(CX*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (R9), R10
-	SHLQ            $0x08, R10
-	MOVB            (R8)(SI*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (R8)(CX*2), R10
-	SHLQ            $0x08, R10
-	MOVB            (R8)(CX*1), R10
-	SHLQ            $0x08, R10
-	MOVB            (R8), R10
-	VMOVQ           R10, X2
+	MOVBLZX         (R10)(SI*1), AX
+	SHLQ            $0x08, AX
+	MOVB            (R10)(CX*2), AL
+	SHLQ            $0x08, AX
+	MOVB            (R10)(CX*1), AL
+	SHLQ            $0x08, AX
+	MOVB            (R10), AL
+	SHLQ            $0x08, AX
+	MOVB            (R9)(SI*1), AL
+	SHLQ            $0x08, AX
+	MOVB            (R9)(CX*2), AL
+	SHLQ            $0x08, AX
+	MOVB            (R9)(CX*1), AL
+	SHLQ            $0x08, AX
+	MOVB            (R9), AL
+	VMOVQ           AX, X2
 	VPMOVZXBD       X2, Y2
 	VPSUBD          c7<>+0(SB), Y2, Y3
 	VPSLLD          $0x17, Y3, Y3
@@ -687,10 +736,10 @@ block5:
 	VPCMPGTD        Y2, Y5, Y2
 	VPBLENDVB       Y2, Y4, Y3, Y3
 	VMOVUPS         Y3, 32(BX)
-	VBROADCASTI32X4 1(AX), Z2
-	VINSERTI32X4    $0x01, 1(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 1(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 1(R9), Z2, Z2
+	VBROADCASTI32X4 1(DI), Z2
+	VINSERTI32X4    $0x01, 1(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 1(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 1(R10), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
@@ -698,10 +747,10 @@ block5:
 	VPSHUFB         Z3, Z0, Z3
 	VPADDB          Z1, Z2, Z2
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 1(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 1(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 1(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 1(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 1(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 1(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 1(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 1(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
@@ -709,10 +758,10 @@ block5:
 	VPSHUFB         Z5, Z0, Z5
 	VPADDB          Z1, Z4, Z4
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 1(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 1(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 1(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 1(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 1(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 1(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 1(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 1(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -720,10 +769,10 @@ block5:
 	VPSHUFB         Z7, Z0, Z7
 	VPADDB          Z1, Z6, Z6
 	VPADDB          Z1, Z7, Z7
-	VBROADCASTI32X4 1(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 1(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 1(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 1(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 1(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 1(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 1(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 1(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x04, Z8, Z9
 	VPANDD          c0<>+0(SB), Z8, Z8
 	VPANDD          c0<>+0(SB), Z9, Z9
@@ -735,6 +784,9 @@ block5:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z4
 	VPUNPCKHDQ      Z8, Z6, Z6
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z4, Z10, Z8
 	VMOVDQU32       Z8, 64(BX)
 	VPUNPCKHQDQ     Z4, Z10, Z8
@@ -747,6 +799,8 @@ block5:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z4
 	VPUNPCKHDQ      Z9, Z7, Z5
+	PREFETCHT1      192(R11)
+	PREFETCHT1      256(R11)
 	VPUNPCKLQDQ     Z4, Z2, Z6
 	VMOVDQU32       Z6, 320(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z6
@@ -755,10 +809,11 @@ block5:
 	VMOVDQU32       Z2, 448(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z2
 	VMOVDQU32       Z2, 512(BX)
-	ADDQ            $+17, AX
+	ADDQ            $+272, R11
 	ADDQ            $+17, DI
 	ADDQ            $+17, R8
 	ADDQ            $+17, R9
+	ADDQ            $+17, R10
 	ADDQ            $+576, BX
 	DECQ            DX
 	JNZ             block5
@@ -794,33 +849,37 @@ DATA c9<>+24(SB)/8, $0x0020000000200000
 GLOBL c9<>(SB), RODATA|NOPTR, $32
 
 // func packQ4_1AVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ4_1AVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block6:
-	VMOVD           (AX), X0
-	VPINSRD         $0x01, (AX)(CX*1), X0, X0
-	VPINSRD         $0x02, (AX)(CX*2), X0, X0
-	VPINSRD         $0x03, (AX)(SI*1), X0, X0
+	VMOVD           (DI), X0
+	VPINSRD         $0x01, (DI)(CX*1), X0, X0
+	VPINSRD         $0x02, (DI)(CX*2), X0, X0
+	VPINSRD         $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (DI), X2
-	VPINSRD         $0x01, (DI)(CX*1), X2, X2
-	VPINSRD         $0x02, (DI)(CX*2), X2, X2
-	VPINSRD         $0x03, (DI)(SI*1), X2, X2
+	VMOVD           (R8), X2
+	VPINSRD         $0x01, (R8)(CX*1), X2, X2
+	VPINSRD         $0x02, (R8)(CX*2), X2, X2
+	VPINSRD         $0x03, (R8)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
 	VPUNPCKLQDQ     X2, X0, X3
 	VPUNPCKHQDQ     X2, X0, X0
@@ -828,15 +887,15 @@ block6:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, (BX)
 	VMOVUPS         Y0, 64(BX)
-	VMOVD           (R8), X0
-	VPINSRD         $0x01, (R8)(CX*1), X0, X0
-	VPINSRD         $0x02, (R8)(CX*2), X0, X0
-	VPINSRD         $0x03, (R8)(SI*1), X0, X0
+	VMOVD           (R9), X0
+	VPINSRD         $0x01, (R9)(CX*1), X0, X0
+	VPINSRD         $0x02, (R9)(CX*2), X0, X0
+	VPINSRD         $0x03, (R9)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (R9), X2
-	VPINSRD         $0x01, (R9)(CX*1), X2, X2
-	VPINSRD         $0x02, (R9)(CX*2), X2, X2
-	VPINSRD         $0x03, (R9)(SI*1), X2, X2
+	VMOVD           (R10), X2
+	VPINSRD         $0x01, (R10)(CX*1), X2, X2
+	VPINSRD         $0x02, (R10)(CX*2), X2, X2
+	VPINSRD         $0x03, (R10)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
 	VPUNPCKLQDQ     X2, X0, X3
 	VPUNPCKHQDQ     X2, X0, X0
@@ -844,37 +903,37 @@ block6:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, 32(BX)
 	VMOVUPS         Y0, 96(BX)
-	VBROADCASTI32X4 4(AX), Z0
-	VINSERTI32X4    $0x01, 4(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 4(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 4(R9), Z0, Z0
+	VBROADCASTI32X4 4(DI), Z0
+	VINSERTI32X4    $0x01, 4(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 4(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 4(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z2
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPADDB          Z1, Z0, Z0
 	VPADDB          Z1, Z2, Z2
-	VBROADCASTI32X4 4(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 4(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 4(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 4(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 4(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 4(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 4(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 4(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 4(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 4(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 4(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 4(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 4(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 4(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 4(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 4(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 4(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 4(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 4(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 4(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 4(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 4(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 4(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 4(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -884,6 +943,8 @@ block6:
 	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 128(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -896,6 +957,8 @@ block6:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      128(R11)
+	PREFETCHT1      192(R11)
 	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 384(BX)
 	VPUNPCKHQDQ     Z3, Z0, Z5
@@ -904,10 +967,12 @@ block6:
 	VMOVDQU32       Z0, 512(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z0
 	VMOVDQU32       Z0, 576(BX)
-	ADDQ            $+20, AX
+	PREFETCHT1      256(R11)
+	ADDQ            $+320, R11
 	ADDQ            $+20, DI
 	ADDQ            $+20, R8
 	ADDQ            $+20, R9
+	ADDQ            $+20, R10
 	ADDQ            $+640, BX
 	DECQ            DX
 	JNZ             block6
@@ -921,33 +986,37 @@ DATA c10<>+24(SB)/8, $0x0f0e0b0a07060302
 GLOBL c10<>(SB), RODATA|NOPTR, $32
 
 // func packQ5_1AVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ5_1AVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block7:
-	VMOVD           (AX), X0
-	VPINSRD         $0x01, (AX)(CX*1), X0, X0
-	VPINSRD         $0x02, (AX)(CX*2), X0, X0
-	VPINSRD         $0x03, (AX)(SI*1), X0, X0
+	VMOVD           (DI), X0
+	VPINSRD         $0x01, (DI)(CX*1), X0, X0
+	VPINSRD         $0x02, (DI)(CX*2), X0, X0
+	VPINSRD         $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (DI), X2
-	VPINSRD         $0x01, (DI)(CX*1), X2, X2
-	VPINSRD         $0x02, (DI)(CX*2), X2, X2
-	VPINSRD         $0x03, (DI)(SI*1), X2, X2
+	VMOVD           (R8), X2
+	VPINSRD         $0x01, (R8)(CX*1), X2, X2
+	VPINSRD         $0x02, (R8)(CX*2), X2, X2
+	VPINSRD         $0x03, (R8)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
 	VPUNPCKLQDQ     X2, X0, X3
 	VPUNPCKHQDQ     X2, X0, X0
@@ -955,15 +1024,15 @@ block7:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, (BX)
 	VMOVUPS         Y0, 64(BX)
-	VMOVD           (R8), X0
-	VPINSRD         $0x01, (R8)(CX*1), X0, X0
-	VPINSRD         $0x02, (R8)(CX*2), X0, X0
-	VPINSRD         $0x03, (R8)(SI*1), X0, X0
+	VMOVD           (R9), X0
+	VPINSRD         $0x01, (R9)(CX*1), X0, X0
+	VPINSRD         $0x02, (R9)(CX*2), X0, X0
+	VPINSRD         $0x03, (R9)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (R9), X2
-	VPINSRD         $0x01, (R9)(CX*1), X2, X2
-	VPINSRD         $0x02, (R9)(CX*2), X2, X2
-	VPINSRD         $0x03, (R9)(SI*1), X2, X2
+	VMOVD           (R10), X2
+	VPINSRD         $0x01, (R10)(CX*1), X2, X2
+	VPINSRD         $0x02, (R10)(CX*2), X2, X2
+	VPINSRD         $0x03, (R10)(SI*1), X2, X2
 	VPSHUFB         c10<>+0(SB), X2, X2
 	VPUNPCKLQDQ     X2, X0, X3
 	VPUNPCKHQDQ     X2, X0, X0
@@ -971,17 +1040,17 @@ block7:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y2, 32(BX)
 	VMOVUPS         Y0, 96(BX)
-	VBROADCASTI32X4 8(AX), Z0
-	VINSERTI32X4    $0x01, 8(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 8(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 8(R9), Z0, Z0
+	VBROADCASTI32X4 8(DI), Z0
+	VINSERTI32X4    $0x01, 8(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 8(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 8(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z2
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 4(AX), Z3
-	VINSERTI32X4    $0x01, 4(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 4(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 4(R9), Z3, Z3
+	VBROADCASTI32X4 4(DI), Z3
+	VINSERTI32X4    $0x01, 4(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 4(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 4(R10), Z3, Z3
 	VPSHUFB         c3<>+0(SB), Z3, Z4
 	VPTESTMB        c1<>+0(SB), Z4, K1
 	VPADDB          c2<>+0(SB), Z0, K1, Z0
@@ -990,17 +1059,17 @@ block7:
 	VPADDB          c2<>+0(SB), Z2, K1, Z2
 	VPADDB          Z1, Z0, Z0
 	VPADDB          Z1, Z2, Z2
-	VBROADCASTI32X4 8(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 8(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 8(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 8(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 8(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 8(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 8(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 8(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 4(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 4(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 4(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 4(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 4(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 4(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 4(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 4(R10)(CX*1), Z5, Z5
 	VPSHUFB         c3<>+0(SB), Z5, Z6
 	VPTESTMB        c1<>+0(SB), Z6, K1
 	VPADDB          c2<>+0(SB), Z3, K1, Z3
@@ -1009,17 +1078,17 @@ block7:
 	VPADDB          c2<>+0(SB), Z4, K1, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 8(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 8(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 8(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 8(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 8(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 8(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 8(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 8(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 4(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 4(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 4(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 4(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 4(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 4(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 4(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 4(R10)(CX*2), Z7, Z7
 	VPSHUFB         c3<>+0(SB), Z7, Z8
 	VPTESTMB        c1<>+0(SB), Z8, K1
 	VPADDB          c2<>+0(SB), Z5, K1, Z5
@@ -1028,17 +1097,17 @@ block7:
 	VPADDB          c2<>+0(SB), Z6, K1, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 8(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 8(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 8(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 8(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 8(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 8(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 8(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 8(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 4(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 4(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 4(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 4(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 4(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 4(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 4(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 4(R10)(SI*1), Z9, Z9
 	VPSHUFB         c3<>+0(SB), Z9, Z10
 	VPTESTMB        c1<>+0(SB), Z10, K1
 	VPADDB          c2<>+0(SB), Z7, K1, Z7
@@ -1051,6 +1120,9 @@ block7:
 	VPUNPCKHDQ      Z3, Z0, Z0
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 128(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -1063,6 +1135,9 @@ block7:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      192(R11)
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z3, Z0, Z5
 	VMOVDQU32       Z5, 384(BX)
 	VPUNPCKHQDQ     Z3, Z0, Z5
@@ -1071,10 +1146,11 @@ block7:
 	VMOVDQU32       Z0, 512(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z0
 	VMOVDQU32       Z0, 576(BX)
-	ADDQ            $+24, AX
+	ADDQ            $+384, R11
 	ADDQ            $+24, DI
 	ADDQ            $+24, R8
 	ADDQ            $+24, R9
+	ADDQ            $+24, R10
 	ADDQ            $+640, BX
 	DECQ            DX
 	JNZ             block7
@@ -1082,33 +1158,37 @@ block7:
 	RET
 
 // func packQ4KAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ4KAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z0
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block8:
-	VMOVD           (AX), X0
-	VPINSRD         $0x01, (AX)(CX*1), X0, X0
-	VPINSRD         $0x02, (AX)(CX*2), X0, X0
-	VPINSRD         $0x03, (AX)(SI*1), X0, X0
+	VMOVD           (DI), X0
+	VPINSRD         $0x01, (DI)(CX*1), X0, X0
+	VPINSRD         $0x02, (DI)(CX*2), X0, X0
+	VPINSRD         $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (DI), X1
-	VPINSRD         $0x01, (DI)(CX*1), X1, X1
-	VPINSRD         $0x02, (DI)(CX*2), X1, X1
-	VPINSRD         $0x03, (DI)(SI*1), X1, X1
+	VMOVD           (R8), X1
+	VPINSRD         $0x01, (R8)(CX*1), X1, X1
+	VPINSRD         $0x02, (R8)(CX*2), X1, X1
+	VPINSRD         $0x03, (R8)(SI*1), X1, X1
 	VPSHUFB         c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ     X1, X0, X2
 	VPUNPCKHQDQ     X1, X0, X0
@@ -1116,15 +1196,15 @@ block8:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y1, (BX)
 	VMOVUPS         Y0, 64(BX)
-	VMOVD           (R8), X0
-	VPINSRD         $0x01, (R8)(CX*1), X0, X0
-	VPINSRD         $0x02, (R8)(CX*2), X0, X0
-	VPINSRD         $0x03, (R8)(SI*1), X0, X0
+	VMOVD           (R9), X0
+	VPINSRD         $0x01, (R9)(CX*1), X0, X0
+	VPINSRD         $0x02, (R9)(CX*2), X0, X0
+	VPINSRD         $0x03, (R9)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (R9), X1
-	VPINSRD         $0x01, (R9)(CX*1), X1, X1
-	VPINSRD         $0x02, (R9)(CX*2), X1, X1
-	VPINSRD         $0x03, (R9)(SI*1), X1, X1
+	VMOVD           (R10), X1
+	VPINSRD         $0x01, (R10)(CX*1), X1, X1
+	VPINSRD         $0x02, (R10)(CX*2), X1, X1
+	VPINSRD         $0x03, (R10)(SI*1), X1, X1
 	VPSHUFB         c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ     X1, X0, X2
 	VPUNPCKHQDQ     X1, X0, X0
@@ -1132,10 +1212,10 @@ block8:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y1, 32(BX)
 	VMOVUPS         Y0, 96(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSHUFB         c11<>+0(SB), Z0, Z1
 	VPSHUFB         c12<>+0(SB), Z0, Z0
 	VPSRLVD         c13<>+0(SB), Z0, Z0
@@ -1143,10 +1223,10 @@ block8:
 	VPSRLD          $0x02, Z1, Z1
 	VPANDD          c15<>+0(SB), Z1, Z1
 	VPORD           Z1, Z0, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSHUFB         c11<>+0(SB), Z1, Z2
 	VPSHUFB         c12<>+0(SB), Z1, Z1
 	VPSRLVD         c13<>+0(SB), Z1, Z1
@@ -1154,10 +1234,10 @@ block8:
 	VPSRLD          $0x02, Z2, Z2
 	VPANDD          c15<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSHUFB         c11<>+0(SB), Z2, Z3
 	VPSHUFB         c12<>+0(SB), Z2, Z2
 	VPSRLVD         c13<>+0(SB), Z2, Z2
@@ -1165,10 +1245,10 @@ block8:
 	VPSRLD          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSHUFB         c11<>+0(SB), Z3, Z4
 	VPSHUFB         c12<>+0(SB), Z3, Z3
 	VPSRLVD         c13<>+0(SB), Z3, Z3
@@ -1184,6 +1264,8 @@ block8:
 	VPUNPCKHDQ      Z5, Z4, Z4
 	VPUNPCKLDQ      Z7, Z6, Z5
 	VPUNPCKHDQ      Z7, Z6, Z6
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
 	VPUNPCKLQDQ     Z5, Z8, Z7
 	VMOVDQU32       Z7, 384(BX)
 	VPUNPCKHQDQ     Z5, Z8, Z7
@@ -1200,6 +1282,8 @@ block8:
 	VPUNPCKHDQ      Z5, Z4, Z4
 	VPUNPCKLDQ      Z7, Z6, Z5
 	VPUNPCKHDQ      Z7, Z6, Z6
+	PREFETCHT1      128(R11)
+	PREFETCHT1      192(R11)
 	VPUNPCKLQDQ     Z5, Z8, Z7
 	VMOVDQU32       Z7, 2688(BX)
 	VPUNPCKHQDQ     Z5, Z8, Z7
@@ -1216,6 +1300,8 @@ block8:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 128(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -1224,31 +1310,31 @@ block8:
 	VMOVDQU32       Z1, 256(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 320(BX)
-	VBROADCASTI32X4 16(AX), Z0
-	VINSERTI32X4    $0x01, 16(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 16(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 16(R9), Z0, Z0
+	VBROADCASTI32X4 16(DI), Z0
+	VINSERTI32X4    $0x01, 16(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 16(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 16(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 16(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 16(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 16(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1256,6 +1342,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      384(R11)
+	PREFETCHT1      448(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 448(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1268,6 +1356,8 @@ block8:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      512(R11)
+	PREFETCHT1      576(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 1024(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1276,31 +1366,31 @@ block8:
 	VMOVDQU32       Z0, 1152(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 1216(BX)
-	VBROADCASTI32X4 32(AX), Z0
-	VINSERTI32X4    $0x01, 32(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 32(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 32(R9), Z0, Z0
+	VBROADCASTI32X4 32(DI), Z0
+	VINSERTI32X4    $0x01, 32(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 32(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 32(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 32(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 32(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 32(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1308,6 +1398,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      640(R11)
+	PREFETCHT1      704(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 704(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1320,6 +1412,8 @@ block8:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      768(R11)
+	PREFETCHT1      832(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 1280(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1328,31 +1422,31 @@ block8:
 	VMOVDQU32       Z0, 1408(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 1472(BX)
-	VBROADCASTI32X4 48(AX), Z0
-	VINSERTI32X4    $0x01, 48(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 48(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 48(R9), Z0, Z0
+	VBROADCASTI32X4 48(DI), Z0
+	VINSERTI32X4    $0x01, 48(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 48(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 48(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 48(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 48(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 48(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 48(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1360,6 +1454,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      896(R11)
+	PREFETCHT1      960(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 1600(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1372,6 +1468,8 @@ block8:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      1024(R11)
+	PREFETCHT1      1088(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 2176(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1380,31 +1478,31 @@ block8:
 	VMOVDQU32       Z0, 2304(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 2368(BX)
-	VBROADCASTI32X4 64(AX), Z0
-	VINSERTI32X4    $0x01, 64(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 64(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 64(R9), Z0, Z0
+	VBROADCASTI32X4 64(DI), Z0
+	VINSERTI32X4    $0x01, 64(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 64(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 64(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 64(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 64(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 64(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 64(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1412,6 +1510,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      1152(R11)
+	PREFETCHT1      1216(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 1856(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1424,6 +1524,8 @@ block8:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      1280(R11)
+	PREFETCHT1      1344(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 2432(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1432,31 +1534,31 @@ block8:
 	VMOVDQU32       Z0, 2560(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 2624(BX)
-	VBROADCASTI32X4 80(AX), Z0
-	VINSERTI32X4    $0x01, 80(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 80(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 80(R9), Z0, Z0
+	VBROADCASTI32X4 80(DI), Z0
+	VINSERTI32X4    $0x01, 80(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 80(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 80(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 80(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 80(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 80(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 80(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 80(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 80(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1464,6 +1566,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      1408(R11)
+	PREFETCHT1      1472(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 2752(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1476,6 +1580,8 @@ block8:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      1536(R11)
+	PREFETCHT1      1600(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 3328(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1484,31 +1590,31 @@ block8:
 	VMOVDQU32       Z0, 3456(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 3520(BX)
-	VBROADCASTI32X4 96(AX), Z0
-	VINSERTI32X4    $0x01, 96(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 96(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 96(R9), Z0, Z0
+	VBROADCASTI32X4 96(DI), Z0
+	VINSERTI32X4    $0x01, 96(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 96(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 96(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 96(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 96(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 96(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 96(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 96(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 96(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 96(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 96(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 96(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 96(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 96(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 96(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 96(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 96(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 96(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 96(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 96(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 96(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 96(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 96(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 96(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 96(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 96(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 96(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1516,6 +1622,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      1664(R11)
+	PREFETCHT1      1728(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 3008(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1528,6 +1636,8 @@ block8:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      1792(R11)
+	PREFETCHT1      1856(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 3584(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1536,31 +1646,31 @@ block8:
 	VMOVDQU32       Z0, 3712(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 3776(BX)
-	VBROADCASTI32X4 112(AX), Z0
-	VINSERTI32X4    $0x01, 112(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 112(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 112(R9), Z0, Z0
+	VBROADCASTI32X4 112(DI), Z0
+	VINSERTI32X4    $0x01, 112(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 112(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 112(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 112(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 112(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 112(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 112(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 112(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 112(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 112(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 112(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 112(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 112(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 112(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 112(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 112(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 112(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 112(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 112(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 112(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 112(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 112(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 112(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 112(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 112(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 112(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 112(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1568,6 +1678,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      1920(R11)
+	PREFETCHT1      1984(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 3904(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1580,6 +1692,8 @@ block8:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      2048(R11)
+	PREFETCHT1      2112(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 4480(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1588,31 +1702,31 @@ block8:
 	VMOVDQU32       Z0, 4608(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 4672(BX)
-	VBROADCASTI32X4 128(AX), Z0
-	VINSERTI32X4    $0x01, 128(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 128(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 128(R9), Z0, Z0
+	VBROADCASTI32X4 128(DI), Z0
+	VINSERTI32X4    $0x01, 128(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 128(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 128(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 128(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 128(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 128(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 128(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 128(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 128(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 128(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 128(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 128(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 128(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 128(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 128(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 128(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 128(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 128(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
@@ -1620,6 +1734,8 @@ block8:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      2176(R11)
+	PREFETCHT1      2240(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 4160(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1640,10 +1756,11 @@ block8:
 	VMOVDQU32       Z0, 4864(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 4928(BX)
-	ADDQ            $+144, AX
+	ADDQ            $+2304, R11
 	ADDQ            $+144, DI
 	ADDQ            $+144, R8
 	ADDQ            $+144, R9
+	ADDQ            $+144, R10
 	ADDQ            $+4992, BX
 	DECQ            DX
 	JNZ             block8
@@ -1731,33 +1848,37 @@ DATA c18<>+56(SB)/8, $0x800f800e800d800c
 GLOBL c18<>(SB), RODATA|NOPTR, $64
 
 // func packQ5KAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ5KAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z0
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block9:
-	VMOVD           (AX), X0
-	VPINSRD         $0x01, (AX)(CX*1), X0, X0
-	VPINSRD         $0x02, (AX)(CX*2), X0, X0
-	VPINSRD         $0x03, (AX)(SI*1), X0, X0
+	VMOVD           (DI), X0
+	VPINSRD         $0x01, (DI)(CX*1), X0, X0
+	VPINSRD         $0x02, (DI)(CX*2), X0, X0
+	VPINSRD         $0x03, (DI)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (DI), X1
-	VPINSRD         $0x01, (DI)(CX*1), X1, X1
-	VPINSRD         $0x02, (DI)(CX*2), X1, X1
-	VPINSRD         $0x03, (DI)(SI*1), X1, X1
+	VMOVD           (R8), X1
+	VPINSRD         $0x01, (R8)(CX*1), X1, X1
+	VPINSRD         $0x02, (R8)(CX*2), X1, X1
+	VPINSRD         $0x03, (R8)(SI*1), X1, X1
 	VPSHUFB         c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ     X1, X0, X2
 	VPUNPCKHQDQ     X1, X0, X0
@@ -1765,15 +1886,15 @@ block9:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y1, (BX)
 	VMOVUPS         Y0, 64(BX)
-	VMOVD           (R8), X0
-	VPINSRD         $0x01, (R8)(CX*1), X0, X0
-	VPINSRD         $0x02, (R8)(CX*2), X0, X0
-	VPINSRD         $0x03, (R8)(SI*1), X0, X0
+	VMOVD           (R9), X0
+	VPINSRD         $0x01, (R9)(CX*1), X0, X0
+	VPINSRD         $0x02, (R9)(CX*2), X0, X0
+	VPINSRD         $0x03, (R9)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           (R9), X1
-	VPINSRD         $0x01, (R9)(CX*1), X1, X1
-	VPINSRD         $0x02, (R9)(CX*2), X1, X1
-	VPINSRD         $0x03, (R9)(SI*1), X1, X1
+	VMOVD           (R10), X1
+	VPINSRD         $0x01, (R10)(CX*1), X1, X1
+	VPINSRD         $0x02, (R10)(CX*2), X1, X1
+	VPINSRD         $0x03, (R10)(SI*1), X1, X1
 	VPSHUFB         c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ     X1, X0, X2
 	VPUNPCKHQDQ     X1, X0, X0
@@ -1781,10 +1902,10 @@ block9:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y1, 32(BX)
 	VMOVUPS         Y0, 96(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSHUFB         c11<>+0(SB), Z0, Z1
 	VPSHUFB         c12<>+0(SB), Z0, Z0
 	VPSRLVD         c13<>+0(SB), Z0, Z0
@@ -1792,10 +1913,10 @@ block9:
 	VPSRLD          $0x02, Z1, Z1
 	VPANDD          c15<>+0(SB), Z1, Z1
 	VPORD           Z1, Z0, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSHUFB         c11<>+0(SB), Z1, Z2
 	VPSHUFB         c12<>+0(SB), Z1, Z1
 	VPSRLVD         c13<>+0(SB), Z1, Z1
@@ -1803,10 +1924,10 @@ block9:
 	VPSRLD          $0x02, Z2, Z2
 	VPANDD          c15<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSHUFB         c11<>+0(SB), Z2, Z3
 	VPSHUFB         c12<>+0(SB), Z2, Z2
 	VPSRLVD         c13<>+0(SB), Z2, Z2
@@ -1814,10 +1935,10 @@ block9:
 	VPSRLD          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSHUFB         c11<>+0(SB), Z3, Z4
 	VPSHUFB         c12<>+0(SB), Z3, Z3
 	VPSRLVD         c13<>+0(SB), Z3, Z3
@@ -1833,6 +1954,9 @@ block9:
 	VPUNPCKHDQ      Z5, Z4, Z4
 	VPUNPCKLDQ      Z7, Z6, Z5
 	VPUNPCKHDQ      Z7, Z6, Z6
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z5, Z8, Z7
 	VMOVDQU32       Z7, 384(BX)
 	VPUNPCKHQDQ     Z5, Z8, Z7
@@ -1849,6 +1973,9 @@ block9:
 	VPUNPCKHDQ      Z5, Z4, Z4
 	VPUNPCKLDQ      Z7, Z6, Z5
 	VPUNPCKHDQ      Z7, Z6, Z6
+	PREFETCHT1      192(R11)
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z5, Z8, Z7
 	VMOVDQU32       Z7, 2688(BX)
 	VPUNPCKHQDQ     Z5, Z8, Z7
@@ -1865,6 +1992,9 @@ block9:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      384(R11)
+	PREFETCHT1      448(R11)
+	PREFETCHT1      512(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 128(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -1873,87 +2003,87 @@ block9:
 	VMOVDQU32       Z1, 256(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 320(BX)
-	VBROADCASTI32X4 48(AX), Z0
-	VINSERTI32X4    $0x01, 48(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 48(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 48(R9), Z0, Z0
+	VBROADCASTI32X4 48(DI), Z0
+	VINSERTI32X4    $0x01, 48(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 48(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 48(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSLLW          $0x04, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSLLW          $0x03, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x04, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x03, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 48(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 48(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x04, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x03, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 48(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 48(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x04, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x03, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -1961,6 +2091,9 @@ block9:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      576(R11)
+	PREFETCHT1      640(R11)
+	PREFETCHT1      704(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 448(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -1973,6 +2106,9 @@ block9:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      768(R11)
+	PREFETCHT1      832(R11)
+	PREFETCHT1      896(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 1024(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -1981,87 +2117,87 @@ block9:
 	VMOVDQU32       Z0, 1152(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 1216(BX)
-	VBROADCASTI32X4 64(AX), Z0
-	VINSERTI32X4    $0x01, 64(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 64(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 64(R9), Z0, Z0
+	VBROADCASTI32X4 64(DI), Z0
+	VINSERTI32X4    $0x01, 64(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 64(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 64(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPSLLW          $0x04, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPSLLW          $0x03, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x04, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x03, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 64(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 64(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x04, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x03, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 64(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 64(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x04, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x03, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -2069,6 +2205,9 @@ block9:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      960(R11)
+	PREFETCHT1      1024(R11)
+	PREFETCHT1      1088(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 704(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -2081,6 +2220,9 @@ block9:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      1152(R11)
+	PREFETCHT1      1216(R11)
+	PREFETCHT1      1280(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 1280(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -2089,87 +2231,87 @@ block9:
 	VMOVDQU32       Z0, 1408(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 1472(BX)
-	VBROADCASTI32X4 80(AX), Z0
-	VINSERTI32X4    $0x01, 80(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 80(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 80(R9), Z0, Z0
+	VBROADCASTI32X4 80(DI), Z0
+	VINSERTI32X4    $0x01, 80(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 80(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 80(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSLLW          $0x02, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSLLW          $0x01, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 80(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 80(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x02, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x01, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 80(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 80(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x02, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x01, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 80(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 80(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x02, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x01, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -2177,6 +2319,9 @@ block9:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      1344(R11)
+	PREFETCHT1      1408(R11)
+	PREFETCHT1      1472(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 1600(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -2189,6 +2334,9 @@ block9:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      1536(R11)
+	PREFETCHT1      1600(R11)
+	PREFETCHT1      1664(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 2176(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -2197,87 +2345,87 @@ block9:
 	VMOVDQU32       Z0, 2304(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 2368(BX)
-	VBROADCASTI32X4 96(AX), Z0
-	VINSERTI32X4    $0x01, 96(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 96(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 96(R9), Z0, Z0
+	VBROADCASTI32X4 96(DI), Z0
+	VINSERTI32X4    $0x01, 96(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 96(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 96(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPSLLW          $0x02, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPSLLW          $0x01, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 96(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 96(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 96(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 96(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 96(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 96(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 96(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 96(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x02, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPSLLW          $0x01, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 96(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 96(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 96(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 96(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 96(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 96(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 96(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 96(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x02, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPSLLW          $0x01, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 96(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 96(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 96(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 96(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 96(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 96(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 96(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 96(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x02, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPSLLW          $0x01, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -2285,6 +2433,9 @@ block9:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      1728(R11)
+	PREFETCHT1      1792(R11)
+	PREFETCHT1      1856(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 1856(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -2297,6 +2448,9 @@ block9:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      1920(R11)
+	PREFETCHT1      1984(R11)
+	PREFETCHT1      2048(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 2432(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -2305,83 +2459,83 @@ block9:
 	VMOVDQU32       Z0, 2560(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 2624(BX)
-	VBROADCASTI32X4 112(AX), Z0
-	VINSERTI32X4    $0x01, 112(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 112(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 112(R9), Z0, Z0
+	VBROADCASTI32X4 112(DI), Z0
+	VINSERTI32X4    $0x01, 112(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 112(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 112(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x01, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 112(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 112(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 112(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 112(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 112(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 112(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 112(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 112(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x01, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 112(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 112(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 112(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 112(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 112(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 112(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 112(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 112(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x01, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 112(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 112(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 112(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 112(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 112(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 112(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 112(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 112(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x01, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -2389,6 +2543,9 @@ block9:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      2112(R11)
+	PREFETCHT1      2176(R11)
+	PREFETCHT1      2240(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 2752(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -2401,6 +2558,9 @@ block9:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      2304(R11)
+	PREFETCHT1      2368(R11)
+	PREFETCHT1      2432(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 3328(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -2409,83 +2569,83 @@ block9:
 	VMOVDQU32       Z0, 3456(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 3520(BX)
-	VBROADCASTI32X4 128(AX), Z0
-	VINSERTI32X4    $0x01, 128(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 128(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 128(R9), Z0, Z0
+	VBROADCASTI32X4 128(DI), Z0
+	VINSERTI32X4    $0x01, 128(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 128(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 128(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPSRLW          $0x01, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 128(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 128(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 128(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 128(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 128(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x01, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 128(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 128(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 128(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 128(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 128(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x01, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 128(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 128(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 128(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 128(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 128(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x01, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -2493,6 +2653,9 @@ block9:
 	VPUNPCKHDQ      Z2, Z0, Z0
 	VPUNPCKLDQ      Z6, Z4, Z2
 	VPUNPCKHDQ      Z6, Z4, Z4
+	PREFETCHT1      2496(R11)
+	PREFETCHT1      2560(R11)
+	PREFETCHT1      2624(R11)
 	VPUNPCKLQDQ     Z2, Z8, Z6
 	VMOVDQU32       Z6, 3008(BX)
 	VPUNPCKHQDQ     Z2, Z8, Z6
@@ -2505,6 +2668,8 @@ block9:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z2
 	VPUNPCKHDQ      Z7, Z5, Z3
+	PREFETCHT1      2688(R11)
+	PREFETCHT1      2752(R11)
 	VPUNPCKLQDQ     Z2, Z0, Z4
 	VMOVDQU32       Z4, 3584(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z4
@@ -2513,87 +2678,87 @@ block9:
 	VMOVDQU32       Z0, 3712(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 3776(BX)
-	VBROADCASTI32X4 144(AX), Z0
-	VINSERTI32X4    $0x01, 144(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 144(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 144(R9), Z0, Z0
+	VBROADCASTI32X4 144(DI), Z0
+	VINSERTI32X4    $0x01, 144(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 144(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 144(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x03, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 144(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 144(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 144(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 144(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 144(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 144(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 144(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 144(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x03, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 144(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 144(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 144(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 144(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 144(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 144(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 144(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 144(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x02, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 16(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 16(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x03, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 144(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 144(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 144(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 144(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 144(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 144(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 144(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 144(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x02, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 16(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 16(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x03, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -2621,87 +2786,87 @@ block9:
 	VMOVDQU32       Z0, 4608(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 4672(BX)
-	VBROADCASTI32X4 160(AX), Z0
-	VINSERTI32X4    $0x01, 160(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 160(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 160(R9), Z0, Z0
+	VBROADCASTI32X4 160(DI), Z0
+	VINSERTI32X4    $0x01, 160(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 160(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 160(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z0, Z0
-	VBROADCASTI32X4 32(AX), Z2
-	VINSERTI32X4    $0x01, 32(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9), Z2, Z2
+	VBROADCASTI32X4 32(DI), Z2
+	VINSERTI32X4    $0x01, 32(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10), Z2, Z2
 	VPSRLW          $0x03, Z2, Z2
 	VPANDD          c2<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 160(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 160(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 160(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 160(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 160(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 160(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 160(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 160(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPSRLW          $0x03, Z4, Z4
 	VPANDD          c2<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 160(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 160(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 160(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 160(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 160(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 160(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 160(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 160(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z5
 	VPANDD          c0<>+0(SB), Z4, Z4
 	VPANDD          c0<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x02, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z4, Z4
-	VBROADCASTI32X4 32(AX)(CX*2), Z6
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z6, Z6
+	VBROADCASTI32X4 32(DI)(CX*2), Z6
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z6, Z6
 	VPSRLW          $0x03, Z6, Z6
 	VPANDD          c2<>+0(SB), Z6, Z6
 	VPORD           Z6, Z5, Z5
-	VBROADCASTI32X4 160(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 160(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 160(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 160(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 160(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 160(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 160(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 160(R10)(SI*1), Z6, Z6
 	VPSRLW          $0x04, Z6, Z7
 	VPANDD          c0<>+0(SB), Z6, Z6
 	VPANDD          c0<>+0(SB), Z7, Z7
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x02, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z6, Z6
-	VBROADCASTI32X4 32(AX)(SI*1), Z8
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z8, Z8
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z8, Z8
+	VBROADCASTI32X4 32(DI)(SI*1), Z8
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z8, Z8
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z8, Z8
 	VPSRLW          $0x03, Z8, Z8
 	VPANDD          c2<>+0(SB), Z8, Z8
 	VPORD           Z8, Z7, Z7
@@ -2729,10 +2894,11 @@ block9:
 	VMOVDQU32       Z0, 4864(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z0
 	VMOVDQU32       Z0, 4928(BX)
-	ADDQ            $+176, AX
+	ADDQ            $+2816, R11
 	ADDQ            $+176, DI
 	ADDQ            $+176, R8
 	ADDQ            $+176, R9
+	ADDQ            $+176, R10
 	ADDQ            $+4992, BX
 	DECQ            DX
 	JNZ             block9
@@ -2740,33 +2906,37 @@ block9:
 	RET
 
 // func packQ2KAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ2KAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z0
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block10:
-	VMOVD           80(AX), X0
-	VPINSRD         $0x01, 80(AX)(CX*1), X0, X0
-	VPINSRD         $0x02, 80(AX)(CX*2), X0, X0
-	VPINSRD         $0x03, 80(AX)(SI*1), X0, X0
+	VMOVD           80(DI), X0
+	VPINSRD         $0x01, 80(DI)(CX*1), X0, X0
+	VPINSRD         $0x02, 80(DI)(CX*2), X0, X0
+	VPINSRD         $0x03, 80(DI)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           80(DI), X1
-	VPINSRD         $0x01, 80(DI)(CX*1), X1, X1
-	VPINSRD         $0x02, 80(DI)(CX*2), X1, X1
-	VPINSRD         $0x03, 80(DI)(SI*1), X1, X1
+	VMOVD           80(R8), X1
+	VPINSRD         $0x01, 80(R8)(CX*1), X1, X1
+	VPINSRD         $0x02, 80(R8)(CX*2), X1, X1
+	VPINSRD         $0x03, 80(R8)(SI*1), X1, X1
 	VPSHUFB         c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ     X1, X0, X2
 	VPUNPCKHQDQ     X1, X0, X0
@@ -2774,15 +2944,15 @@ block10:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y1, (BX)
 	VMOVUPS         Y0, 64(BX)
-	VMOVD           80(R8), X0
-	VPINSRD         $0x01, 80(R8)(CX*1), X0, X0
-	VPINSRD         $0x02, 80(R8)(CX*2), X0, X0
-	VPINSRD         $0x03, 80(R8)(SI*1), X0, X0
+	VMOVD           80(R9), X0
+	VPINSRD         $0x01, 80(R9)(CX*1), X0, X0
+	VPINSRD         $0x02, 80(R9)(CX*2), X0, X0
+	VPINSRD         $0x03, 80(R9)(SI*1), X0, X0
 	VPSHUFB         c10<>+0(SB), X0, X0
-	VMOVD           80(R9), X1
-	VPINSRD         $0x01, 80(R9)(CX*1), X1, X1
-	VPINSRD         $0x02, 80(R9)(CX*2), X1, X1
-	VPINSRD         $0x03, 80(R9)(SI*1), X1, X1
+	VMOVD           80(R10), X1
+	VPINSRD         $0x01, 80(R10)(CX*1), X1, X1
+	VPINSRD         $0x02, 80(R10)(CX*2), X1, X1
+	VPINSRD         $0x03, 80(R10)(SI*1), X1, X1
 	VPSHUFB         c10<>+0(SB), X1, X1
 	VPUNPCKLQDQ     X1, X0, X2
 	VPUNPCKHQDQ     X1, X0, X0
@@ -2790,34 +2960,34 @@ block10:
 	VCVTPH2PS       X0, Y0
 	VMOVUPS         Y1, 32(BX)
 	VMOVUPS         Y0, 96(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPSHUFB         c16<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPSHUFB         c16<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPSHUFB         c16<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -2826,6 +2996,7 @@ block10:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      (R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 640(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -2834,34 +3005,34 @@ block10:
 	VMOVDQU32       Z1, 1280(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 1600(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPSHUFB         c17<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPSHUFB         c17<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPSHUFB         c17<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -2870,6 +3041,7 @@ block10:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      64(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 1920(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -2878,34 +3050,34 @@ block10:
 	VMOVDQU32       Z1, 2560(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 2880(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPSHUFB         c19<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPSHUFB         c19<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPSHUFB         c19<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -2914,6 +3086,7 @@ block10:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 3200(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -2922,34 +3095,34 @@ block10:
 	VMOVDQU32       Z1, 3840(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 4160(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPSHUFB         c20<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPSHUFB         c20<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPSHUFB         c20<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -2958,6 +3131,7 @@ block10:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      192(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 4480(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -2966,34 +3140,34 @@ block10:
 	VMOVDQU32       Z1, 5120(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 5440(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPSHUFB         c21<>+0(SB), Z1, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPSHUFB         c21<>+0(SB), Z2, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPSHUFB         c21<>+0(SB), Z3, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -3002,6 +3176,7 @@ block10:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      256(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 128(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3010,34 +3185,34 @@ block10:
 	VMOVDQU32       Z1, 256(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 320(BX)
-	VBROADCASTI32X4 (AX), Z0
-	VINSERTI32X4    $0x01, (DI), Z0, Z0
-	VINSERTI32X4    $0x02, (R8), Z0, Z0
-	VINSERTI32X4    $0x03, (R9), Z0, Z0
+	VBROADCASTI32X4 (DI), Z0
+	VINSERTI32X4    $0x01, (R8), Z0, Z0
+	VINSERTI32X4    $0x02, (R9), Z0, Z0
+	VINSERTI32X4    $0x03, (R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z1
 	VPANDD          c0<>+0(SB), Z0, Z0
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPSHUFB         c18<>+0(SB), Z1, Z0
-	VBROADCASTI32X4 (AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 (DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPSHUFB         c18<>+0(SB), Z2, Z1
-	VBROADCASTI32X4 (AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 (DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z3
 	VPANDD          c0<>+0(SB), Z2, Z2
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPSHUFB         c18<>+0(SB), Z3, Z2
-	VBROADCASTI32X4 (AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -3046,6 +3221,7 @@ block10:
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 384(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3054,30 +3230,31 @@ block10:
 	VMOVDQU32       Z1, 512(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 576(BX)
-	VBROADCASTI32X4 16(AX), Z0
-	VINSERTI32X4    $0x01, 16(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 16(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 16(R9), Z0, Z0
+	VBROADCASTI32X4 16(DI), Z0
+	VINSERTI32X4    $0x01, 16(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 16(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 16(R10), Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 16(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 16(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 16(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      384(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 704(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3086,30 +3263,31 @@ block10:
 	VMOVDQU32       Z1, 832(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 896(BX)
-	VBROADCASTI32X4 32(AX), Z0
-	VINSERTI32X4    $0x01, 32(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 32(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 32(R9), Z0, Z0
+	VBROADCASTI32X4 32(DI), Z0
+	VINSERTI32X4    $0x01, 32(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 32(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 32(R10), Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 32(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 32(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 32(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 32(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      448(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 1024(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3118,34 +3296,35 @@ block10:
 	VMOVDQU32       Z1, 1152(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 1216(BX)
-	VBROADCASTI32X4 16(AX), Z0
-	VINSERTI32X4    $0x01, 16(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 16(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 16(R9), Z0, Z0
+	VBROADCASTI32X4 16(DI), Z0
+	VINSERTI32X4    $0x01, 16(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 16(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 16(R10), Z0, Z0
 	VPSRLW          $0x02, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 16(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 16(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 16(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      512(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 1344(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3154,34 +3333,35 @@ block10:
 	VMOVDQU32       Z1, 1472(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 1536(BX)
-	VBROADCASTI32X4 32(AX), Z0
-	VINSERTI32X4    $0x01, 32(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 32(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 32(R9), Z0, Z0
+	VBROADCASTI32X4 32(DI), Z0
+	VINSERTI32X4    $0x01, 32(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 32(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 32(R10), Z0, Z0
 	VPSRLW          $0x02, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 32(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 32(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 32(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 32(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      576(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 1664(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3190,34 +3370,35 @@ block10:
 	VMOVDQU32       Z1, 1792(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 1856(BX)
-	VBROADCASTI32X4 16(AX), Z0
-	VINSERTI32X4    $0x01, 16(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 16(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 16(R9), Z0, Z0
+	VBROADCASTI32X4 16(DI), Z0
+	VINSERTI32X4    $0x01, 16(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 16(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 16(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 16(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 16(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 16(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      640(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 1984(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3226,34 +3407,35 @@ block10:
 	VMOVDQU32       Z1, 2112(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 2176(BX)
-	VBROADCASTI32X4 32(AX), Z0
-	VINSERTI32X4    $0x01, 32(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 32(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 32(R9), Z0, Z0
+	VBROADCASTI32X4 32(DI), Z0
+	VINSERTI32X4    $0x01, 32(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 32(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 32(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 32(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 32(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 32(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 32(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      704(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 2304(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3262,34 +3444,35 @@ block10:
 	VMOVDQU32       Z1, 2432(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 2496(BX)
-	VBROADCASTI32X4 16(AX), Z0
-	VINSERTI32X4    $0x01, 16(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 16(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 16(R9), Z0, Z0
+	VBROADCASTI32X4 16(DI), Z0
+	VINSERTI32X4    $0x01, 16(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 16(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 16(R10), Z0, Z0
 	VPSRLW          $0x06, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 16(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 16(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 16(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      768(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 2624(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3298,34 +3481,35 @@ block10:
 	VMOVDQU32       Z1, 2752(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 2816(BX)
-	VBROADCASTI32X4 32(AX), Z0
-	VINSERTI32X4    $0x01, 32(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 32(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 32(R9), Z0, Z0
+	VBROADCASTI32X4 32(DI), Z0
+	VINSERTI32X4    $0x01, 32(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 32(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 32(R10), Z0, Z0
 	VPSRLW          $0x06, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 32(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 32(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 32(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 32(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      832(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 2944(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3334,30 +3518,31 @@ block10:
 	VMOVDQU32       Z1, 3072(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 3136(BX)
-	VBROADCASTI32X4 48(AX), Z0
-	VINSERTI32X4    $0x01, 48(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 48(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 48(R9), Z0, Z0
+	VBROADCASTI32X4 48(DI), Z0
+	VINSERTI32X4    $0x01, 48(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 48(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 48(R10), Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 48(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 48(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 48(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 48(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      896(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 3264(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3366,30 +3551,31 @@ block10:
 	VMOVDQU32       Z1, 3392(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 3456(BX)
-	VBROADCASTI32X4 64(AX), Z0
-	VINSERTI32X4    $0x01, 64(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 64(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 64(R9), Z0, Z0
+	VBROADCASTI32X4 64(DI), Z0
+	VINSERTI32X4    $0x01, 64(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 64(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 64(R10), Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 64(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 64(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 64(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 64(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      960(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 3584(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3398,34 +3584,35 @@ block10:
 	VMOVDQU32       Z1, 3712(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 3776(BX)
-	VBROADCASTI32X4 48(AX), Z0
-	VINSERTI32X4    $0x01, 48(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 48(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 48(R9), Z0, Z0
+	VBROADCASTI32X4 48(DI), Z0
+	VINSERTI32X4    $0x01, 48(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 48(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 48(R10), Z0, Z0
 	VPSRLW          $0x02, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 48(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 48(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 48(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 48(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      1024(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 3904(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3434,34 +3621,35 @@ block10:
 	VMOVDQU32       Z1, 4032(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 4096(BX)
-	VBROADCASTI32X4 64(AX), Z0
-	VINSERTI32X4    $0x01, 64(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 64(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 64(R9), Z0, Z0
+	VBROADCASTI32X4 64(DI), Z0
+	VINSERTI32X4    $0x01, 64(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 64(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 64(R10), Z0, Z0
 	VPSRLW          $0x02, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 64(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 64(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 64(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 64(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      1088(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 4224(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3470,34 +3658,35 @@ block10:
 	VMOVDQU32       Z1, 4352(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 4416(BX)
-	VBROADCASTI32X4 48(AX), Z0
-	VINSERTI32X4    $0x01, 48(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 48(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 48(R9), Z0, Z0
+	VBROADCASTI32X4 48(DI), Z0
+	VINSERTI32X4    $0x01, 48(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 48(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 48(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 48(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 48(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 48(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 48(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      1152(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 4544(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3506,34 +3695,35 @@ block10:
 	VMOVDQU32       Z1, 4672(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 4736(BX)
-	VBROADCASTI32X4 64(AX), Z0
-	VINSERTI32X4    $0x01, 64(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 64(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 64(R9), Z0, Z0
+	VBROADCASTI32X4 64(DI), Z0
+	VINSERTI32X4    $0x01, 64(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 64(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 64(R10), Z0, Z0
 	VPSRLW          $0x04, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 64(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 64(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 64(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 64(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      1216(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 4864(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3542,34 +3732,35 @@ block10:
 	VMOVDQU32       Z1, 4992(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 5056(BX)
-	VBROADCASTI32X4 48(AX), Z0
-	VINSERTI32X4    $0x01, 48(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 48(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 48(R9), Z0, Z0
+	VBROADCASTI32X4 48(DI), Z0
+	VINSERTI32X4    $0x01, 48(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 48(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 48(R10), Z0, Z0
 	VPSRLW          $0x06, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 48(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 48(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 48(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 48(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
 	VPUNPCKHDQ      Z1, Z0, Z0
 	VPUNPCKLDQ      Z3, Z2, Z1
 	VPUNPCKHDQ      Z3, Z2, Z2
+	PREFETCHT1      1280(R11)
 	VPUNPCKLQDQ     Z1, Z4, Z3
 	VMOVDQU32       Z3, 5184(BX)
 	VPUNPCKHQDQ     Z1, Z4, Z3
@@ -3578,28 +3769,28 @@ block10:
 	VMOVDQU32       Z1, 5312(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 5376(BX)
-	VBROADCASTI32X4 64(AX), Z0
-	VINSERTI32X4    $0x01, 64(DI), Z0, Z0
-	VINSERTI32X4    $0x02, 64(R8), Z0, Z0
-	VINSERTI32X4    $0x03, 64(R9), Z0, Z0
+	VBROADCASTI32X4 64(DI), Z0
+	VINSERTI32X4    $0x01, 64(R8), Z0, Z0
+	VINSERTI32X4    $0x02, 64(R9), Z0, Z0
+	VINSERTI32X4    $0x03, 64(R10), Z0, Z0
 	VPSRLW          $0x06, Z0, Z0
 	VPANDD          c22<>+0(SB), Z0, Z0
-	VBROADCASTI32X4 64(AX)(CX*1), Z1
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z1, Z1
+	VBROADCASTI32X4 64(DI)(CX*1), Z1
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*2), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*2), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 64(AX)(SI*1), Z3
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z3, Z3
+	VBROADCASTI32X4 64(DI)(SI*1), Z3
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
 	VPUNPCKLDQ      Z1, Z0, Z4
@@ -3614,10 +3805,11 @@ block10:
 	VMOVDQU32       Z1, 5632(BX)
 	VPUNPCKHQDQ     Z2, Z0, Z1
 	VMOVDQU32       Z1, 5696(BX)
-	ADDQ            $+84, AX
+	ADDQ            $+1344, R11
 	ADDQ            $+84, DI
 	ADDQ            $+84, R8
 	ADDQ            $+84, R9
+	ADDQ            $+84, R10
 	ADDQ            $+5760, BX
 	DECQ            DX
 	JNZ             block10
@@ -3665,64 +3857,68 @@ DATA c22<>+56(SB)/8, $0x0303030303030303
 GLOBL c22<>(SB), RODATA|NOPTR, $64
 
 // func packQ3KAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ3KAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z0
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block11:
-	MOVWLZX         108(AX)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(AX)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            108(AX)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(AX), R10
-	VMOVQ           R10, X1
-	MOVWLZX         108(DI)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(DI)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            108(DI)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(DI), R10
-	VPINSRQ         $0x01, R10, X1, X1
+	MOVWLZX         108(DI)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(DI)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            108(DI)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(DI), AX
+	VMOVQ           AX, X1
+	MOVWLZX         108(R8)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R8)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R8)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R8), AX
+	VPINSRQ         $0x01, AX, X1, X1
 	VCVTPH2PS       X1, Y1
 	VMOVUPS         Y1, (BX)
-	MOVWLZX         108(R8)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(R8)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            108(R8)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(R8), R10
-	VMOVQ           R10, X1
-	MOVWLZX         108(R9)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(R9)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            108(R9)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            108(R9), R10
-	VPINSRQ         $0x01, R10, X1, X1
+	MOVWLZX         108(R9)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R9)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R9)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R9), AX
+	VMOVQ           AX, X1
+	MOVWLZX         108(R10)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R10)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R10)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            108(R10), AX
+	VPINSRQ         $0x01, AX, X1, X1
 	VCVTPH2PS       X1, Y1
 	VMOVUPS         Y1, 32(BX)
-	VBROADCASTI32X4 94(AX), Z1
-	VINSERTI32X4    $0x01, 94(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 94(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 94(R9), Z1, Z1
+	VBROADCASTI32X4 94(DI), Z1
+	VINSERTI32X4    $0x01, 94(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 94(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 94(R10), Z1, Z1
 	VPSHUFB         c23<>+0(SB), Z1, Z2
 	VPSHUFB         c24<>+0(SB), Z1, Z1
 	VPSRLVD         c25<>+0(SB), Z1, Z1
@@ -3734,10 +3930,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z1, Z1
 	VPSHUFB         c28<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 94(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 94(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 94(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 94(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 94(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 94(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 94(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 94(R10)(CX*1), Z2, Z2
 	VPSHUFB         c23<>+0(SB), Z2, Z3
 	VPSHUFB         c24<>+0(SB), Z2, Z2
 	VPSRLVD         c25<>+0(SB), Z2, Z2
@@ -3749,10 +3945,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z2, Z2
 	VPSHUFB         c28<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 94(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 94(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 94(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 94(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 94(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 94(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 94(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 94(R10)(CX*2), Z3, Z3
 	VPSHUFB         c23<>+0(SB), Z3, Z4
 	VPSHUFB         c24<>+0(SB), Z3, Z3
 	VPSRLVD         c25<>+0(SB), Z3, Z3
@@ -3764,10 +3960,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z3, Z3
 	VPSHUFB         c28<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 94(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 94(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 94(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 94(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 94(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 94(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 94(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 94(R10)(SI*1), Z4, Z4
 	VPSHUFB         c23<>+0(SB), Z4, Z5
 	VPSHUFB         c24<>+0(SB), Z4, Z4
 	VPSRLVD         c25<>+0(SB), Z4, Z4
@@ -3783,6 +3979,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 576(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -3791,10 +3989,10 @@ block11:
 	VMOVDQU32       Z2, 1216(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 1536(BX)
-	VBROADCASTI32X4 94(AX), Z1
-	VINSERTI32X4    $0x01, 94(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 94(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 94(R9), Z1, Z1
+	VBROADCASTI32X4 94(DI), Z1
+	VINSERTI32X4    $0x01, 94(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 94(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 94(R10), Z1, Z1
 	VPSHUFB         c23<>+0(SB), Z1, Z2
 	VPSHUFB         c24<>+0(SB), Z1, Z1
 	VPSRLVD         c25<>+0(SB), Z1, Z1
@@ -3806,10 +4004,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z1, Z1
 	VPSHUFB         c29<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 94(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 94(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 94(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 94(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 94(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 94(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 94(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 94(R10)(CX*1), Z2, Z2
 	VPSHUFB         c23<>+0(SB), Z2, Z3
 	VPSHUFB         c24<>+0(SB), Z2, Z2
 	VPSRLVD         c25<>+0(SB), Z2, Z2
@@ -3821,10 +4019,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z2, Z2
 	VPSHUFB         c29<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 94(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 94(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 94(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 94(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 94(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 94(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 94(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 94(R10)(CX*2), Z3, Z3
 	VPSHUFB         c23<>+0(SB), Z3, Z4
 	VPSHUFB         c24<>+0(SB), Z3, Z3
 	VPSRLVD         c25<>+0(SB), Z3, Z3
@@ -3836,10 +4034,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z3, Z3
 	VPSHUFB         c29<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 94(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 94(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 94(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 94(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 94(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 94(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 94(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 94(R10)(SI*1), Z4, Z4
 	VPSHUFB         c23<>+0(SB), Z4, Z5
 	VPSHUFB         c24<>+0(SB), Z4, Z4
 	VPSRLVD         c25<>+0(SB), Z4, Z4
@@ -3855,6 +4053,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      128(R11)
+	PREFETCHT1      192(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 1856(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -3863,10 +4063,10 @@ block11:
 	VMOVDQU32       Z2, 2496(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 2816(BX)
-	VBROADCASTI32X4 94(AX), Z1
-	VINSERTI32X4    $0x01, 94(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 94(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 94(R9), Z1, Z1
+	VBROADCASTI32X4 94(DI), Z1
+	VINSERTI32X4    $0x01, 94(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 94(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 94(R10), Z1, Z1
 	VPSHUFB         c23<>+0(SB), Z1, Z2
 	VPSHUFB         c24<>+0(SB), Z1, Z1
 	VPSRLVD         c25<>+0(SB), Z1, Z1
@@ -3878,10 +4078,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z1, Z1
 	VPSHUFB         c30<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 94(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 94(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 94(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 94(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 94(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 94(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 94(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 94(R10)(CX*1), Z2, Z2
 	VPSHUFB         c23<>+0(SB), Z2, Z3
 	VPSHUFB         c24<>+0(SB), Z2, Z2
 	VPSRLVD         c25<>+0(SB), Z2, Z2
@@ -3893,10 +4093,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z2, Z2
 	VPSHUFB         c30<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 94(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 94(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 94(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 94(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 94(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 94(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 94(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 94(R10)(CX*2), Z3, Z3
 	VPSHUFB         c23<>+0(SB), Z3, Z4
 	VPSHUFB         c24<>+0(SB), Z3, Z3
 	VPSRLVD         c25<>+0(SB), Z3, Z3
@@ -3908,10 +4108,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z3, Z3
 	VPSHUFB         c30<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 94(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 94(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 94(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 94(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 94(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 94(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 94(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 94(R10)(SI*1), Z4, Z4
 	VPSHUFB         c23<>+0(SB), Z4, Z5
 	VPSHUFB         c24<>+0(SB), Z4, Z4
 	VPSRLVD         c25<>+0(SB), Z4, Z4
@@ -3927,6 +4127,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 3136(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -3935,10 +4137,10 @@ block11:
 	VMOVDQU32       Z2, 3776(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 4096(BX)
-	VBROADCASTI32X4 94(AX), Z1
-	VINSERTI32X4    $0x01, 94(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 94(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 94(R9), Z1, Z1
+	VBROADCASTI32X4 94(DI), Z1
+	VINSERTI32X4    $0x01, 94(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 94(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 94(R10), Z1, Z1
 	VPSHUFB         c23<>+0(SB), Z1, Z2
 	VPSHUFB         c24<>+0(SB), Z1, Z1
 	VPSRLVD         c25<>+0(SB), Z1, Z1
@@ -3950,10 +4152,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z1, Z1
 	VPSHUFB         c31<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 94(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 94(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 94(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 94(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 94(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 94(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 94(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 94(R10)(CX*1), Z2, Z2
 	VPSHUFB         c23<>+0(SB), Z2, Z3
 	VPSHUFB         c24<>+0(SB), Z2, Z2
 	VPSRLVD         c25<>+0(SB), Z2, Z2
@@ -3965,10 +4167,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z2, Z2
 	VPSHUFB         c31<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 94(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 94(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 94(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 94(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 94(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 94(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 94(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 94(R10)(CX*2), Z3, Z3
 	VPSHUFB         c23<>+0(SB), Z3, Z4
 	VPSHUFB         c24<>+0(SB), Z3, Z3
 	VPSRLVD         c25<>+0(SB), Z3, Z3
@@ -3980,10 +4182,10 @@ block11:
 	VPSUBB          c27<>+0(SB), Z3, Z3
 	VPSHUFB         c31<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 94(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 94(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 94(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 94(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 94(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 94(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 94(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 94(R10)(SI*1), Z4, Z4
 	VPSHUFB         c23<>+0(SB), Z4, Z5
 	VPSHUFB         c24<>+0(SB), Z4, Z4
 	VPSRLVD         c25<>+0(SB), Z4, Z4
@@ -3999,6 +4201,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      384(R11)
+	PREFETCHT1      448(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 4416(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4007,10 +4211,10 @@ block11:
 	VMOVDQU32       Z2, 5056(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 5376(BX)
-	VBROADCASTI32X4 94(AX), Z1
-	VINSERTI32X4    $0x01, 94(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 94(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 94(R9), Z1, Z1
+	VBROADCASTI32X4 94(DI), Z1
+	VINSERTI32X4    $0x01, 94(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 94(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 94(R10), Z1, Z1
 	VPSHUFB         c23<>+0(SB), Z1, Z2
 	VPSHUFB         c24<>+0(SB), Z1, Z1
 	VPSRLVD         c25<>+0(SB), Z1, Z1
@@ -4023,10 +4227,10 @@ block11:
 	VPSHUFB         c32<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
 	VPMULLW         Z0, Z1, Z1
-	VBROADCASTI32X4 94(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 94(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 94(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 94(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 94(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 94(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 94(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 94(R10)(CX*1), Z2, Z2
 	VPSHUFB         c23<>+0(SB), Z2, Z3
 	VPSHUFB         c24<>+0(SB), Z2, Z2
 	VPSRLVD         c25<>+0(SB), Z2, Z2
@@ -4039,10 +4243,10 @@ block11:
 	VPSHUFB         c32<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
 	VPMULLW         Z0, Z2, Z2
-	VBROADCASTI32X4 94(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 94(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 94(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 94(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 94(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 94(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 94(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 94(R10)(CX*2), Z3, Z3
 	VPSHUFB         c23<>+0(SB), Z3, Z4
 	VPSHUFB         c24<>+0(SB), Z3, Z3
 	VPSRLVD         c25<>+0(SB), Z3, Z3
@@ -4055,10 +4259,10 @@ block11:
 	VPSHUFB         c32<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
 	VPMULLW         Z0, Z3, Z3
-	VBROADCASTI32X4 94(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 94(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 94(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 94(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 94(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 94(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 94(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 94(R10)(SI*1), Z4, Z4
 	VPSHUFB         c23<>+0(SB), Z4, Z5
 	VPSHUFB         c24<>+0(SB), Z4, Z4
 	VPSRLVD         c25<>+0(SB), Z4, Z4
@@ -4075,6 +4279,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      512(R11)
+	PREFETCHT1      576(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 64(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4083,10 +4289,10 @@ block11:
 	VMOVDQU32       Z2, 192(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 256(BX)
-	VBROADCASTI32X4 94(AX), Z1
-	VINSERTI32X4    $0x01, 94(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 94(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 94(R9), Z1, Z1
+	VBROADCASTI32X4 94(DI), Z1
+	VINSERTI32X4    $0x01, 94(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 94(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 94(R10), Z1, Z1
 	VPSHUFB         c23<>+0(SB), Z1, Z2
 	VPSHUFB         c24<>+0(SB), Z1, Z1
 	VPSRLVD         c25<>+0(SB), Z1, Z1
@@ -4099,10 +4305,10 @@ block11:
 	VPSHUFB         c33<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
 	VPMULLW         Z0, Z1, Z1
-	VBROADCASTI32X4 94(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 94(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 94(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 94(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 94(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 94(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 94(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 94(R10)(CX*1), Z2, Z2
 	VPSHUFB         c23<>+0(SB), Z2, Z3
 	VPSHUFB         c24<>+0(SB), Z2, Z2
 	VPSRLVD         c25<>+0(SB), Z2, Z2
@@ -4115,10 +4321,10 @@ block11:
 	VPSHUFB         c33<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
 	VPMULLW         Z0, Z2, Z2
-	VBROADCASTI32X4 94(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 94(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 94(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 94(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 94(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 94(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 94(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 94(R10)(CX*2), Z3, Z3
 	VPSHUFB         c23<>+0(SB), Z3, Z4
 	VPSHUFB         c24<>+0(SB), Z3, Z3
 	VPSRLVD         c25<>+0(SB), Z3, Z3
@@ -4131,10 +4337,10 @@ block11:
 	VPSHUFB         c33<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
 	VPMULLW         Z0, Z3, Z3
-	VBROADCASTI32X4 94(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 94(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 94(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 94(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 94(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 94(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 94(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 94(R10)(SI*1), Z4, Z4
 	VPSHUFB         c23<>+0(SB), Z4, Z5
 	VPSHUFB         c24<>+0(SB), Z4, Z4
 	VPSRLVD         c25<>+0(SB), Z4, Z4
@@ -4151,6 +4357,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      640(R11)
+	PREFETCHT1      704(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 320(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4159,51 +4367,51 @@ block11:
 	VMOVDQU32       Z2, 448(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 512(BX)
-	VBROADCASTI32X4 32(AX), Z1
-	VINSERTI32X4    $0x01, 32(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9), Z1, Z1
+	VBROADCASTI32X4 32(DI), Z1
+	VINSERTI32X4    $0x01, 32(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPSLLW          $0x02, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSLLW          $0x02, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 32(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPSLLW          $0x02, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 32(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPSLLW          $0x02, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4211,6 +4419,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      768(R11)
+	PREFETCHT1      832(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 640(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4219,51 +4429,51 @@ block11:
 	VMOVDQU32       Z2, 768(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 832(BX)
-	VBROADCASTI32X4 48(AX), Z1
-	VINSERTI32X4    $0x01, 48(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9), Z1, Z1
+	VBROADCASTI32X4 48(DI), Z1
+	VINSERTI32X4    $0x01, 48(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSLLW          $0x02, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSLLW          $0x02, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 48(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 48(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSLLW          $0x02, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 48(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 48(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPSLLW          $0x02, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4271,6 +4481,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      896(R11)
+	PREFETCHT1      960(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 960(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4279,55 +4491,55 @@ block11:
 	VMOVDQU32       Z2, 1088(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 1152(BX)
-	VBROADCASTI32X4 32(AX), Z1
-	VINSERTI32X4    $0x01, 32(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9), Z1, Z1
+	VBROADCASTI32X4 32(DI), Z1
+	VINSERTI32X4    $0x01, 32(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPSLLW          $0x01, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSLLW          $0x01, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 32(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPSLLW          $0x01, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 32(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPSLLW          $0x01, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4335,6 +4547,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      1024(R11)
+	PREFETCHT1      1088(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 1280(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4343,55 +4557,55 @@ block11:
 	VMOVDQU32       Z2, 1408(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 1472(BX)
-	VBROADCASTI32X4 48(AX), Z1
-	VINSERTI32X4    $0x01, 48(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9), Z1, Z1
+	VBROADCASTI32X4 48(DI), Z1
+	VINSERTI32X4    $0x01, 48(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSLLW          $0x01, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSLLW          $0x01, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 48(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 48(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSLLW          $0x01, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 48(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 48(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPSLLW          $0x01, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4399,6 +4613,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      1152(R11)
+	PREFETCHT1      1216(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 1600(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4407,58 +4623,60 @@ block11:
 	VMOVDQU32       Z2, 1728(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 1792(BX)
-	VBROADCASTI32X4 32(AX), Z1
-	VINSERTI32X4    $0x01, 32(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9), Z1, Z1
+	VBROADCASTI32X4 32(DI), Z1
+	VINSERTI32X4    $0x01, 32(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 32(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 32(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x04, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
 	VPUNPCKLDQ      Z2, Z1, Z5
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      1280(R11)
+	PREFETCHT1      1344(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 1920(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4467,58 +4685,60 @@ block11:
 	VMOVDQU32       Z2, 2048(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 2112(BX)
-	VBROADCASTI32X4 48(AX), Z1
-	VINSERTI32X4    $0x01, 48(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9), Z1, Z1
+	VBROADCASTI32X4 48(DI), Z1
+	VINSERTI32X4    $0x01, 48(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 48(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 48(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 48(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 48(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x04, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
 	VPUNPCKLDQ      Z2, Z1, Z5
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      1408(R11)
+	PREFETCHT1      1472(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 2240(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4527,55 +4747,55 @@ block11:
 	VMOVDQU32       Z2, 2368(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 2432(BX)
-	VBROADCASTI32X4 32(AX), Z1
-	VINSERTI32X4    $0x01, 32(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9), Z1, Z1
+	VBROADCASTI32X4 32(DI), Z1
+	VINSERTI32X4    $0x01, 32(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPSRLW          $0x01, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 32(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 32(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSRLW          $0x01, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 32(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPSRLW          $0x01, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 32(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x06, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPSRLW          $0x01, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4583,6 +4803,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      1536(R11)
+	PREFETCHT1      1600(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 2560(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4591,55 +4813,55 @@ block11:
 	VMOVDQU32       Z2, 2688(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 2752(BX)
-	VBROADCASTI32X4 48(AX), Z1
-	VINSERTI32X4    $0x01, 48(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9), Z1, Z1
+	VBROADCASTI32X4 48(DI), Z1
+	VINSERTI32X4    $0x01, 48(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x01, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 48(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 48(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x01, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 48(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 48(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x01, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 48(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 48(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x06, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPSRLW          $0x01, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4647,6 +4869,8 @@ block11:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      1664(R11)
+	PREFETCHT1      1728(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 2880(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -4655,51 +4879,51 @@ block11:
 	VMOVDQU32       Z2, 3008(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 3072(BX)
-	VBROADCASTI32X4 64(AX), Z1
-	VINSERTI32X4    $0x01, 64(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9), Z1, Z1
+	VBROADCASTI32X4 64(DI), Z1
+	VINSERTI32X4    $0x01, 64(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 64(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 64(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 64(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 64(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPSRLW          $0x02, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4715,51 +4939,51 @@ block11:
 	VMOVDQU32       Z2, 3328(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 3392(BX)
-	VBROADCASTI32X4 80(AX), Z1
-	VINSERTI32X4    $0x01, 80(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 80(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 80(R9), Z1, Z1
+	VBROADCASTI32X4 80(DI), Z1
+	VINSERTI32X4    $0x01, 80(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 80(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 80(R10), Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 80(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 80(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 80(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 80(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 80(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 80(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPSRLW          $0x02, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4775,55 +4999,55 @@ block11:
 	VMOVDQU32       Z2, 3648(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 3712(BX)
-	VBROADCASTI32X4 64(AX), Z1
-	VINSERTI32X4    $0x01, 64(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9), Z1, Z1
+	VBROADCASTI32X4 64(DI), Z1
+	VINSERTI32X4    $0x01, 64(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPSRLW          $0x03, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSRLW          $0x03, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 64(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 64(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPSRLW          $0x03, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 64(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 64(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPSRLW          $0x03, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4839,55 +5063,55 @@ block11:
 	VMOVDQU32       Z2, 3968(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 4032(BX)
-	VBROADCASTI32X4 80(AX), Z1
-	VINSERTI32X4    $0x01, 80(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 80(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 80(R9), Z1, Z1
+	VBROADCASTI32X4 80(DI), Z1
+	VINSERTI32X4    $0x01, 80(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 80(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 80(R10), Z1, Z1
 	VPSRLW          $0x02, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x03, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 80(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 80(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x02, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x03, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 80(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 80(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x03, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 80(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 80(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x02, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPSRLW          $0x03, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4903,55 +5127,55 @@ block11:
 	VMOVDQU32       Z2, 4288(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 4352(BX)
-	VBROADCASTI32X4 64(AX), Z1
-	VINSERTI32X4    $0x01, 64(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9), Z1, Z1
+	VBROADCASTI32X4 64(DI), Z1
+	VINSERTI32X4    $0x01, 64(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 64(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 64(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 64(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 64(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x04, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -4967,55 +5191,55 @@ block11:
 	VMOVDQU32       Z2, 4608(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 4672(BX)
-	VBROADCASTI32X4 80(AX), Z1
-	VINSERTI32X4    $0x01, 80(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 80(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 80(R9), Z1, Z1
+	VBROADCASTI32X4 80(DI), Z1
+	VINSERTI32X4    $0x01, 80(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 80(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 80(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 80(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 80(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x04, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 80(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 80(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x04, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x04, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 80(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 80(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x04, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -5031,55 +5255,55 @@ block11:
 	VMOVDQU32       Z2, 4928(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 4992(BX)
-	VBROADCASTI32X4 64(AX), Z1
-	VINSERTI32X4    $0x01, 64(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9), Z1, Z1
+	VBROADCASTI32X4 64(DI), Z1
+	VINSERTI32X4    $0x01, 64(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 (AX), Z2
-	VINSERTI32X4    $0x01, (DI), Z2, Z2
-	VINSERTI32X4    $0x02, (R8), Z2, Z2
-	VINSERTI32X4    $0x03, (R9), Z2, Z2
+	VBROADCASTI32X4 (DI), Z2
+	VINSERTI32X4    $0x01, (R8), Z2, Z2
+	VINSERTI32X4    $0x02, (R9), Z2, Z2
+	VINSERTI32X4    $0x03, (R10), Z2, Z2
 	VPSRLW          $0x05, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 64(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 64(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSRLW          $0x05, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 64(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 64(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z4, Z4
 	VPSRLW          $0x05, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 64(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 64(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x06, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 (AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z5, Z5
 	VPSRLW          $0x05, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -5095,55 +5319,55 @@ block11:
 	VMOVDQU32       Z2, 5248(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 5312(BX)
-	VBROADCASTI32X4 80(AX), Z1
-	VINSERTI32X4    $0x01, 80(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 80(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 80(R9), Z1, Z1
+	VBROADCASTI32X4 80(DI), Z1
+	VINSERTI32X4    $0x01, 80(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 80(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 80(R10), Z1, Z1
 	VPSRLW          $0x06, Z1, Z1
 	VPANDD          c22<>+0(SB), Z1, Z1
-	VBROADCASTI32X4 16(AX), Z2
-	VINSERTI32X4    $0x01, 16(DI), Z2, Z2
-	VINSERTI32X4    $0x02, 16(R8), Z2, Z2
-	VINSERTI32X4    $0x03, 16(R9), Z2, Z2
+	VBROADCASTI32X4 16(DI), Z2
+	VINSERTI32X4    $0x01, 16(R8), Z2, Z2
+	VINSERTI32X4    $0x02, 16(R9), Z2, Z2
+	VINSERTI32X4    $0x03, 16(R10), Z2, Z2
 	VPSRLW          $0x05, Z2, Z2
 	VPANDD          c34<>+0(SB), Z2, Z2
 	VPORD           Z2, Z1, Z1
-	VBROADCASTI32X4 80(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 80(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z2, Z2
 	VPSRLW          $0x06, Z2, Z2
 	VPANDD          c22<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x05, Z3, Z3
 	VPANDD          c34<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 80(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 80(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z3, Z3
 	VPSRLW          $0x06, Z3, Z3
 	VPANDD          c22<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*2), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*2), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z4, Z4
 	VPSRLW          $0x05, Z4, Z4
 	VPANDD          c34<>+0(SB), Z4, Z4
 	VPORD           Z4, Z3, Z3
-	VBROADCASTI32X4 80(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 80(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z4, Z4
 	VPSRLW          $0x06, Z4, Z4
 	VPANDD          c22<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 16(AX)(SI*1), Z5
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z5, Z5
+	VBROADCASTI32X4 16(DI)(SI*1), Z5
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z5, Z5
 	VPSRLW          $0x05, Z5, Z5
 	VPANDD          c34<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
@@ -5159,10 +5383,11 @@ block11:
 	VMOVDQU32       Z2, 5568(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 5632(BX)
-	ADDQ            $+110, AX
+	ADDQ            $+1760, R11
 	ADDQ            $+110, DI
 	ADDQ            $+110, R8
 	ADDQ            $+110, R9
+	ADDQ            $+110, R10
 	ADDQ            $+5696, BX
 	DECQ            DX
 	JNZ             block11
@@ -5290,88 +5515,95 @@ DATA c34<>+56(SB)/8, $0x0404040404040404
 GLOBL c34<>(SB), RODATA|NOPTR, $64
 
 // func packQ6KAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packQ6KAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z0
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block12:
-	MOVWLZX         208(AX)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(AX)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            208(AX)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(AX), R10
-	VMOVQ           R10, X1
-	MOVWLZX         208(DI)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(DI)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            208(DI)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(DI), R10
-	VPINSRQ         $0x01, R10, X1, X1
+	MOVWLZX         208(DI)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(DI)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            208(DI)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(DI), AX
+	VMOVQ           AX, X1
+	MOVWLZX         208(R8)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R8)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R8)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R8), AX
+	VPINSRQ         $0x01, AX, X1, X1
 	VCVTPH2PS       X1, Y1
 	VMOVUPS         Y1, (BX)
-	MOVWLZX         208(R8)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(R8)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            208(R8)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(R8), R10
-	VMOVQ           R10, X1
-	MOVWLZX         208(R9)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(R9)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            208(R9)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            208(R9), R10
-	VPINSRQ         $0x01, R10, X1, X1
+	MOVWLZX         208(R9)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R9)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R9)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R9), AX
+	VMOVQ           AX, X1
+	MOVWLZX         208(R10)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R10)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R10)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            208(R10), AX
+	VPINSRQ         $0x01, AX, X1, X1
 	VCVTPH2PS       X1, Y1
 	VMOVUPS         Y1, 32(BX)
-	VBROADCASTI32X4 192(AX), Z1
-	VINSERTI32X4    $0x01, 192(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 192(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 192(R9), Z1, Z1
+	VBROADCASTI32X4 192(DI), Z1
+	VINSERTI32X4    $0x01, 192(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 192(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 192(R10), Z1, Z1
 	VPSHUFB         c28<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 192(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 192(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 192(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 192(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 192(R10)(CX*1), Z2, Z2
 	VPSHUFB         c28<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 192(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 192(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 192(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R10)(CX*2), Z3, Z3
 	VPSHUFB         c28<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 192(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 192(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 192(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R10)(SI*1), Z4, Z4
 	VPSHUFB         c28<>+0(SB), Z4, Z4
 	VPSRAW          $0x08, Z4, Z4
 	VPUNPCKLDQ      Z2, Z1, Z5
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 576(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -5380,34 +5612,37 @@ block12:
 	VMOVDQU32       Z2, 1216(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 1536(BX)
-	VBROADCASTI32X4 192(AX), Z1
-	VINSERTI32X4    $0x01, 192(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 192(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 192(R9), Z1, Z1
+	VBROADCASTI32X4 192(DI), Z1
+	VINSERTI32X4    $0x01, 192(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 192(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 192(R10), Z1, Z1
 	VPSHUFB         c29<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 192(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 192(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 192(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 192(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 192(R10)(CX*1), Z2, Z2
 	VPSHUFB         c29<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 192(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 192(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 192(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R10)(CX*2), Z3, Z3
 	VPSHUFB         c29<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 192(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 192(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 192(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R10)(SI*1), Z4, Z4
 	VPSHUFB         c29<>+0(SB), Z4, Z4
 	VPSRAW          $0x08, Z4, Z4
 	VPUNPCKLDQ      Z2, Z1, Z5
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      192(R11)
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 1856(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -5416,34 +5651,37 @@ block12:
 	VMOVDQU32       Z2, 2496(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 2816(BX)
-	VBROADCASTI32X4 192(AX), Z1
-	VINSERTI32X4    $0x01, 192(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 192(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 192(R9), Z1, Z1
+	VBROADCASTI32X4 192(DI), Z1
+	VINSERTI32X4    $0x01, 192(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 192(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 192(R10), Z1, Z1
 	VPSHUFB         c30<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 192(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 192(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 192(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 192(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 192(R10)(CX*1), Z2, Z2
 	VPSHUFB         c30<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 192(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 192(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 192(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R10)(CX*2), Z3, Z3
 	VPSHUFB         c30<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 192(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 192(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 192(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R10)(SI*1), Z4, Z4
 	VPSHUFB         c30<>+0(SB), Z4, Z4
 	VPSRAW          $0x08, Z4, Z4
 	VPUNPCKLDQ      Z2, Z1, Z5
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      384(R11)
+	PREFETCHT1      448(R11)
+	PREFETCHT1      512(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 3136(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -5452,34 +5690,37 @@ block12:
 	VMOVDQU32       Z2, 3776(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 4096(BX)
-	VBROADCASTI32X4 192(AX), Z1
-	VINSERTI32X4    $0x01, 192(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 192(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 192(R9), Z1, Z1
+	VBROADCASTI32X4 192(DI), Z1
+	VINSERTI32X4    $0x01, 192(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 192(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 192(R10), Z1, Z1
 	VPSHUFB         c31<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
-	VBROADCASTI32X4 192(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 192(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 192(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 192(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 192(R10)(CX*1), Z2, Z2
 	VPSHUFB         c31<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
-	VBROADCASTI32X4 192(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 192(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 192(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R10)(CX*2), Z3, Z3
 	VPSHUFB         c31<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
-	VBROADCASTI32X4 192(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 192(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 192(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R10)(SI*1), Z4, Z4
 	VPSHUFB         c31<>+0(SB), Z4, Z4
 	VPSRAW          $0x08, Z4, Z4
 	VPUNPCKLDQ      Z2, Z1, Z5
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      576(R11)
+	PREFETCHT1      640(R11)
+	PREFETCHT1      704(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 4416(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -5488,31 +5729,31 @@ block12:
 	VMOVDQU32       Z2, 5056(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 5376(BX)
-	VBROADCASTI32X4 192(AX), Z1
-	VINSERTI32X4    $0x01, 192(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 192(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 192(R9), Z1, Z1
+	VBROADCASTI32X4 192(DI), Z1
+	VINSERTI32X4    $0x01, 192(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 192(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 192(R10), Z1, Z1
 	VPSHUFB         c32<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
 	VPMULLW         Z0, Z1, Z1
-	VBROADCASTI32X4 192(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 192(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 192(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 192(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 192(R10)(CX*1), Z2, Z2
 	VPSHUFB         c32<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
 	VPMULLW         Z0, Z2, Z2
-	VBROADCASTI32X4 192(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 192(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 192(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R10)(CX*2), Z3, Z3
 	VPSHUFB         c32<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
 	VPMULLW         Z0, Z3, Z3
-	VBROADCASTI32X4 192(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 192(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 192(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R10)(SI*1), Z4, Z4
 	VPSHUFB         c32<>+0(SB), Z4, Z4
 	VPSRAW          $0x08, Z4, Z4
 	VPMULLW         Z0, Z4, Z4
@@ -5520,6 +5761,9 @@ block12:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      768(R11)
+	PREFETCHT1      832(R11)
+	PREFETCHT1      896(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 64(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -5528,31 +5772,31 @@ block12:
 	VMOVDQU32       Z2, 192(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 256(BX)
-	VBROADCASTI32X4 192(AX), Z1
-	VINSERTI32X4    $0x01, 192(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 192(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 192(R9), Z1, Z1
+	VBROADCASTI32X4 192(DI), Z1
+	VINSERTI32X4    $0x01, 192(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 192(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 192(R10), Z1, Z1
 	VPSHUFB         c33<>+0(SB), Z1, Z1
 	VPSRAW          $0x08, Z1, Z1
 	VPMULLW         Z0, Z1, Z1
-	VBROADCASTI32X4 192(AX)(CX*1), Z2
-	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z2, Z2
-	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z2, Z2
+	VBROADCASTI32X4 192(DI)(CX*1), Z2
+	VINSERTI32X4    $0x01, 192(R8)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x02, 192(R9)(CX*1), Z2, Z2
+	VINSERTI32X4    $0x03, 192(R10)(CX*1), Z2, Z2
 	VPSHUFB         c33<>+0(SB), Z2, Z2
 	VPSRAW          $0x08, Z2, Z2
 	VPMULLW         Z0, Z2, Z2
-	VBROADCASTI32X4 192(AX)(CX*2), Z3
-	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z3, Z3
-	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z3, Z3
+	VBROADCASTI32X4 192(DI)(CX*2), Z3
+	VINSERTI32X4    $0x01, 192(R8)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R9)(CX*2), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R10)(CX*2), Z3, Z3
 	VPSHUFB         c33<>+0(SB), Z3, Z3
 	VPSRAW          $0x08, Z3, Z3
 	VPMULLW         Z0, Z3, Z3
-	VBROADCASTI32X4 192(AX)(SI*1), Z4
-	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z4, Z4
-	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z4, Z4
+	VBROADCASTI32X4 192(DI)(SI*1), Z4
+	VINSERTI32X4    $0x01, 192(R8)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R9)(SI*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R10)(SI*1), Z4, Z4
 	VPSHUFB         c33<>+0(SB), Z4, Z4
 	VPSRAW          $0x08, Z4, Z4
 	VPMULLW         Z0, Z4, Z4
@@ -5560,6 +5804,9 @@ block12:
 	VPUNPCKHDQ      Z2, Z1, Z1
 	VPUNPCKLDQ      Z4, Z3, Z2
 	VPUNPCKHDQ      Z4, Z3, Z3
+	PREFETCHT1      960(R11)
+	PREFETCHT1      1024(R11)
+	PREFETCHT1      1088(R11)
 	VPUNPCKLQDQ     Z2, Z5, Z4
 	VMOVDQU32       Z4, 320(BX)
 	VPUNPCKHQDQ     Z2, Z5, Z4
@@ -5568,90 +5815,93 @@ block12:
 	VMOVDQU32       Z2, 448(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z2
 	VMOVDQU32       Z2, 512(BX)
-	VBROADCASTI32X4 (AX), Z1
-	VINSERTI32X4    $0x01, (DI), Z1, Z1
-	VINSERTI32X4    $0x02, (R8), Z1, Z1
-	VINSERTI32X4    $0x03, (R9), Z1, Z1
+	VBROADCASTI32X4 (DI), Z1
+	VINSERTI32X4    $0x01, (R8), Z1, Z1
+	VINSERTI32X4    $0x02, (R9), Z1, Z1
+	VINSERTI32X4    $0x03, (R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 128(AX), Z3
-	VINSERTI32X4    $0x01, 128(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 128(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 128(R9), Z3, Z3
+	VBROADCASTI32X4 128(DI), Z3
+	VINSERTI32X4    $0x01, 128(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 128(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 128(R10), Z3, Z3
 	VPSLLW          $0x04, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 128(AX), Z3
-	VINSERTI32X4    $0x01, 128(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 128(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 128(R9), Z3, Z3
+	VBROADCASTI32X4 128(DI), Z3
+	VINSERTI32X4    $0x01, 128(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 128(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 128(R10), Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 (AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 (DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 128(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 128(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 128(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 128(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 128(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x04, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 128(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 128(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 128(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 128(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 128(R10)(CX*1), Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 (AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 (DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 128(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 128(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 128(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 128(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 128(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x04, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 128(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 128(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 128(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 128(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 128(R10)(CX*2), Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 (AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 (DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 128(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 128(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 128(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 128(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 128(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x04, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 128(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 128(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 128(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 128(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 128(R10)(SI*1), Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
 	VPUNPCKLDQ      Z3, Z1, Z9
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      1152(R11)
+	PREFETCHT1      1216(R11)
+	PREFETCHT1      1280(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 640(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -5664,6 +5914,9 @@ block12:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      1344(R11)
+	PREFETCHT1      1408(R11)
+	PREFETCHT1      1472(R11)
 	VPUNPCKLQDQ     Z3, Z1, Z5
 	VMOVDQU32       Z5, 1920(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z5
@@ -5672,90 +5925,93 @@ block12:
 	VMOVDQU32       Z1, 2048(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 2112(BX)
-	VBROADCASTI32X4 16(AX), Z1
-	VINSERTI32X4    $0x01, 16(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 16(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 16(R9), Z1, Z1
+	VBROADCASTI32X4 16(DI), Z1
+	VINSERTI32X4    $0x01, 16(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 16(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 16(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 144(AX), Z3
-	VINSERTI32X4    $0x01, 144(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 144(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 144(R9), Z3, Z3
+	VBROADCASTI32X4 144(DI), Z3
+	VINSERTI32X4    $0x01, 144(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 144(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 144(R10), Z3, Z3
 	VPSLLW          $0x04, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 144(AX), Z3
-	VINSERTI32X4    $0x01, 144(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 144(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 144(R9), Z3, Z3
+	VBROADCASTI32X4 144(DI), Z3
+	VINSERTI32X4    $0x01, 144(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 144(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 144(R10), Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 16(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 16(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 144(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 144(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 144(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 144(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 144(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 144(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 144(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 144(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x04, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 144(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 144(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 144(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 144(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 144(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 144(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 144(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 144(R10)(CX*1), Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 16(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 16(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 144(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 144(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 144(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 144(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 144(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 144(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 144(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 144(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x04, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 144(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 144(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 144(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 144(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 144(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 144(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 144(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 144(R10)(CX*2), Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 16(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 16(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 144(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 144(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 144(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 144(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 144(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 144(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 144(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 144(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x04, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 144(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 144(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 144(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 144(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 144(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 144(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 144(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 144(R10)(SI*1), Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
 	VPUNPCKLDQ      Z3, Z1, Z9
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      1536(R11)
+	PREFETCHT1      1600(R11)
+	PREFETCHT1      1664(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 960(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -5768,6 +6024,9 @@ block12:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      1728(R11)
+	PREFETCHT1      1792(R11)
+	PREFETCHT1      1856(R11)
 	VPUNPCKLQDQ     Z3, Z1, Z5
 	VMOVDQU32       Z5, 2240(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z5
@@ -5776,87 +6035,87 @@ block12:
 	VMOVDQU32       Z1, 2368(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 2432(BX)
-	VBROADCASTI32X4 32(AX), Z1
-	VINSERTI32X4    $0x01, 32(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 32(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 32(R9), Z1, Z1
+	VBROADCASTI32X4 32(DI), Z1
+	VINSERTI32X4    $0x01, 32(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 32(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 32(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 128(AX), Z3
-	VINSERTI32X4    $0x01, 128(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 128(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 128(R9), Z3, Z3
+	VBROADCASTI32X4 128(DI), Z3
+	VINSERTI32X4    $0x01, 128(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 128(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 128(R10), Z3, Z3
 	VPSLLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 128(AX), Z3
-	VINSERTI32X4    $0x01, 128(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 128(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 128(R9), Z3, Z3
+	VBROADCASTI32X4 128(DI), Z3
+	VINSERTI32X4    $0x01, 128(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 128(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 128(R10), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 32(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 32(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 128(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 128(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 128(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 128(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 128(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 128(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 128(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 128(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 128(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 128(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 32(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 32(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 128(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 128(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 128(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 128(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 128(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 128(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 128(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 128(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 128(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 128(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 32(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 32(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 128(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 128(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 128(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 128(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 128(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 128(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 128(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 128(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 128(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 128(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
@@ -5864,6 +6123,9 @@ block12:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      1920(R11)
+	PREFETCHT1      1984(R11)
+	PREFETCHT1      2048(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 1280(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -5876,6 +6138,9 @@ block12:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      2112(R11)
+	PREFETCHT1      2176(R11)
+	PREFETCHT1      2240(R11)
 	VPUNPCKLQDQ     Z3, Z1, Z5
 	VMOVDQU32       Z5, 2560(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z5
@@ -5884,87 +6149,87 @@ block12:
 	VMOVDQU32       Z1, 2688(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 2752(BX)
-	VBROADCASTI32X4 48(AX), Z1
-	VINSERTI32X4    $0x01, 48(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 48(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 48(R9), Z1, Z1
+	VBROADCASTI32X4 48(DI), Z1
+	VINSERTI32X4    $0x01, 48(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 48(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 48(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 144(AX), Z3
-	VINSERTI32X4    $0x01, 144(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 144(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 144(R9), Z3, Z3
+	VBROADCASTI32X4 144(DI), Z3
+	VINSERTI32X4    $0x01, 144(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 144(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 144(R10), Z3, Z3
 	VPSLLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 144(AX), Z3
-	VINSERTI32X4    $0x01, 144(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 144(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 144(R9), Z3, Z3
+	VBROADCASTI32X4 144(DI), Z3
+	VINSERTI32X4    $0x01, 144(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 144(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 144(R10), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 48(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 48(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 144(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 144(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 144(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 144(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 144(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 144(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 144(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 144(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 144(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 144(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 144(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 144(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 144(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 144(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 144(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 144(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 48(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 48(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 144(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 144(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 144(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 144(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 144(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 144(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 144(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 144(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 144(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 144(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 144(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 144(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 144(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 144(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 144(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 144(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 48(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 48(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 144(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 144(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 144(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 144(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 144(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 144(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 144(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 144(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 144(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 144(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 144(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 144(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 144(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 144(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 144(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 144(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
@@ -5972,6 +6237,9 @@ block12:
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      2304(R11)
+	PREFETCHT1      2368(R11)
+	PREFETCHT1      2432(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 1600(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -5984,6 +6252,9 @@ block12:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      2496(R11)
+	PREFETCHT1      2560(R11)
+	PREFETCHT1      2624(R11)
 	VPUNPCKLQDQ     Z3, Z1, Z5
 	VMOVDQU32       Z5, 2880(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z5
@@ -5992,90 +6263,93 @@ block12:
 	VMOVDQU32       Z1, 3008(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 3072(BX)
-	VBROADCASTI32X4 64(AX), Z1
-	VINSERTI32X4    $0x01, 64(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 64(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 64(R9), Z1, Z1
+	VBROADCASTI32X4 64(DI), Z1
+	VINSERTI32X4    $0x01, 64(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 64(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 64(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 160(AX), Z3
-	VINSERTI32X4    $0x01, 160(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 160(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 160(R9), Z3, Z3
+	VBROADCASTI32X4 160(DI), Z3
+	VINSERTI32X4    $0x01, 160(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 160(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 160(R10), Z3, Z3
 	VPSLLW          $0x04, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 160(AX), Z3
-	VINSERTI32X4    $0x01, 160(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 160(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 160(R9), Z3, Z3
+	VBROADCASTI32X4 160(DI), Z3
+	VINSERTI32X4    $0x01, 160(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 160(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 160(R10), Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 64(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 64(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 160(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 160(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 160(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 160(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 160(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 160(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 160(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 160(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x04, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 160(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 160(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 160(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 160(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 160(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 160(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 160(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 160(R10)(CX*1), Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 64(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 64(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 160(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 160(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 160(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 160(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 160(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 160(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 160(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 160(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x04, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 160(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 160(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 160(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 160(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 160(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 160(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 160(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 160(R10)(CX*2), Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 64(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 64(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 160(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 160(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 160(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 160(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 160(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 160(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 160(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 160(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x04, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 160(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 160(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 160(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 160(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 160(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 160(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 160(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 160(R10)(SI*1), Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
 	VPUNPCKLDQ      Z3, Z1, Z9
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      2688(R11)
+	PREFETCHT1      2752(R11)
+	PREFETCHT1      2816(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 3200(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -6088,6 +6362,9 @@ block12:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      2880(R11)
+	PREFETCHT1      2944(R11)
+	PREFETCHT1      3008(R11)
 	VPUNPCKLQDQ     Z3, Z1, Z5
 	VMOVDQU32       Z5, 4480(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z5
@@ -6096,90 +6373,93 @@ block12:
 	VMOVDQU32       Z1, 4608(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 4672(BX)
-	VBROADCASTI32X4 80(AX), Z1
-	VINSERTI32X4    $0x01, 80(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 80(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 80(R9), Z1, Z1
+	VBROADCASTI32X4 80(DI), Z1
+	VINSERTI32X4    $0x01, 80(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 80(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 80(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 176(AX), Z3
-	VINSERTI32X4    $0x01, 176(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 176(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 176(R9), Z3, Z3
+	VBROADCASTI32X4 176(DI), Z3
+	VINSERTI32X4    $0x01, 176(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 176(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 176(R10), Z3, Z3
 	VPSLLW          $0x04, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 176(AX), Z3
-	VINSERTI32X4    $0x01, 176(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 176(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 176(R9), Z3, Z3
+	VBROADCASTI32X4 176(DI), Z3
+	VINSERTI32X4    $0x01, 176(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 176(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 176(R10), Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 80(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 80(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 176(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 176(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 176(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 176(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 176(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 176(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 176(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 176(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x04, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 176(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 176(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 176(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 176(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 176(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 176(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 176(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 176(R10)(CX*1), Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 80(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 80(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 176(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 176(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 176(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 176(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 176(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 176(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 176(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 176(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x04, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 176(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 176(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 176(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 176(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 176(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 176(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 176(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 176(R10)(CX*2), Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 80(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 80(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 176(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 176(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 176(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 176(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 176(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 176(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 176(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 176(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x04, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 176(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 176(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 176(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 176(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 176(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 176(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 176(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 176(R10)(SI*1), Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
 	VPUNPCKLDQ      Z3, Z1, Z9
 	VPUNPCKHDQ      Z3, Z1, Z1
 	VPUNPCKLDQ      Z7, Z5, Z3
 	VPUNPCKHDQ      Z7, Z5, Z5
+	PREFETCHT1      3072(R11)
+	PREFETCHT1      3136(R11)
+	PREFETCHT1      3200(R11)
 	VPUNPCKLQDQ     Z3, Z9, Z7
 	VMOVDQU32       Z7, 3520(BX)
 	VPUNPCKHQDQ     Z3, Z9, Z7
@@ -6192,6 +6472,8 @@ block12:
 	VPUNPCKHDQ      Z4, Z2, Z2
 	VPUNPCKLDQ      Z8, Z6, Z3
 	VPUNPCKHDQ      Z8, Z6, Z4
+	PREFETCHT1      3264(R11)
+	PREFETCHT1      3328(R11)
 	VPUNPCKLQDQ     Z3, Z1, Z5
 	VMOVDQU32       Z5, 4800(BX)
 	VPUNPCKHQDQ     Z3, Z1, Z5
@@ -6200,87 +6482,87 @@ block12:
 	VMOVDQU32       Z1, 4928(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 4992(BX)
-	VBROADCASTI32X4 96(AX), Z1
-	VINSERTI32X4    $0x01, 96(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 96(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 96(R9), Z1, Z1
+	VBROADCASTI32X4 96(DI), Z1
+	VINSERTI32X4    $0x01, 96(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 96(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 96(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 160(AX), Z3
-	VINSERTI32X4    $0x01, 160(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 160(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 160(R9), Z3, Z3
+	VBROADCASTI32X4 160(DI), Z3
+	VINSERTI32X4    $0x01, 160(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 160(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 160(R10), Z3, Z3
 	VPSLLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 160(AX), Z3
-	VINSERTI32X4    $0x01, 160(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 160(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 160(R9), Z3, Z3
+	VBROADCASTI32X4 160(DI), Z3
+	VINSERTI32X4    $0x01, 160(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 160(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 160(R10), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 96(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 96(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 96(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 96(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 96(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 96(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 96(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 96(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 160(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 160(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 160(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 160(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 160(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 160(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 160(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 160(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 160(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 160(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 160(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 160(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 160(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 160(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 160(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 160(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 96(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 96(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 96(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 96(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 96(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 96(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 96(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 96(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 160(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 160(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 160(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 160(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 160(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 160(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 160(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 160(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 160(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 160(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 160(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 160(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 160(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 160(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 160(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 160(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 96(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 96(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 96(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 96(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 96(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 96(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 96(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 96(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 160(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 160(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 160(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 160(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 160(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 160(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 160(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 160(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 160(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 160(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 160(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 160(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 160(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 160(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 160(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 160(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
@@ -6308,87 +6590,87 @@ block12:
 	VMOVDQU32       Z1, 5248(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 5312(BX)
-	VBROADCASTI32X4 112(AX), Z1
-	VINSERTI32X4    $0x01, 112(DI), Z1, Z1
-	VINSERTI32X4    $0x02, 112(R8), Z1, Z1
-	VINSERTI32X4    $0x03, 112(R9), Z1, Z1
+	VBROADCASTI32X4 112(DI), Z1
+	VINSERTI32X4    $0x01, 112(R8), Z1, Z1
+	VINSERTI32X4    $0x02, 112(R9), Z1, Z1
+	VINSERTI32X4    $0x03, 112(R10), Z1, Z1
 	VPSRLW          $0x04, Z1, Z2
 	VPANDD          c0<>+0(SB), Z1, Z1
 	VPANDD          c0<>+0(SB), Z2, Z2
-	VBROADCASTI32X4 176(AX), Z3
-	VINSERTI32X4    $0x01, 176(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 176(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 176(R9), Z3, Z3
+	VBROADCASTI32X4 176(DI), Z3
+	VINSERTI32X4    $0x01, 176(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 176(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 176(R10), Z3, Z3
 	VPSLLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z1, Z1
-	VBROADCASTI32X4 176(AX), Z3
-	VINSERTI32X4    $0x01, 176(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 176(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 176(R9), Z3, Z3
+	VBROADCASTI32X4 176(DI), Z3
+	VINSERTI32X4    $0x01, 176(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 176(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 176(R10), Z3, Z3
 	VPSRLW          $0x02, Z3, Z3
 	VPANDD          c15<>+0(SB), Z3, Z3
 	VPORD           Z3, Z2, Z2
-	VBROADCASTI32X4 112(AX)(CX*1), Z3
-	VINSERTI32X4    $0x01, 112(DI)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x02, 112(R8)(CX*1), Z3, Z3
-	VINSERTI32X4    $0x03, 112(R9)(CX*1), Z3, Z3
+	VBROADCASTI32X4 112(DI)(CX*1), Z3
+	VINSERTI32X4    $0x01, 112(R8)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x02, 112(R9)(CX*1), Z3, Z3
+	VINSERTI32X4    $0x03, 112(R10)(CX*1), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 176(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 176(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 176(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 176(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 176(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 176(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 176(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 176(R10)(CX*1), Z5, Z5
 	VPSLLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z3, Z3
-	VBROADCASTI32X4 176(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 176(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 176(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 176(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 176(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 176(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 176(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 176(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x02, Z5, Z5
 	VPANDD          c15<>+0(SB), Z5, Z5
 	VPORD           Z5, Z4, Z4
-	VBROADCASTI32X4 112(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 112(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 112(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 112(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 112(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 112(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 112(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 112(R10)(CX*2), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
-	VBROADCASTI32X4 176(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 176(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 176(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 176(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 176(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 176(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 176(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 176(R10)(CX*2), Z7, Z7
 	VPSLLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z5, Z5
-	VBROADCASTI32X4 176(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 176(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 176(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 176(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 176(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 176(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 176(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 176(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x02, Z7, Z7
 	VPANDD          c15<>+0(SB), Z7, Z7
 	VPORD           Z7, Z6, Z6
-	VBROADCASTI32X4 112(AX)(SI*1), Z7
-	VINSERTI32X4    $0x01, 112(DI)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x02, 112(R8)(SI*1), Z7, Z7
-	VINSERTI32X4    $0x03, 112(R9)(SI*1), Z7, Z7
+	VBROADCASTI32X4 112(DI)(SI*1), Z7
+	VINSERTI32X4    $0x01, 112(R8)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x02, 112(R9)(SI*1), Z7, Z7
+	VINSERTI32X4    $0x03, 112(R10)(SI*1), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
-	VBROADCASTI32X4 176(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 176(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 176(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 176(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 176(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 176(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 176(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 176(R10)(SI*1), Z9, Z9
 	VPSLLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z7, Z7
-	VBROADCASTI32X4 176(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 176(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 176(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 176(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 176(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 176(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 176(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 176(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x02, Z9, Z9
 	VPANDD          c15<>+0(SB), Z9, Z9
 	VPORD           Z9, Z8, Z8
@@ -6416,10 +6698,11 @@ block12:
 	VMOVDQU32       Z1, 5568(BX)
 	VPUNPCKHQDQ     Z4, Z2, Z1
 	VMOVDQU32       Z1, 5632(BX)
-	ADDQ            $+210, AX
+	ADDQ            $+3360, R11
 	ADDQ            $+210, DI
 	ADDQ            $+210, R8
 	ADDQ            $+210, R9
+	ADDQ            $+210, R10
 	ADDQ            $+5696, BX
 	DECQ            DX
 	JNZ             block12
@@ -6427,68 +6710,76 @@ block12:
 	RET
 
 // func packUnpackedAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX2, AVX512BW, AVX512F
+// Requires: AVX, AVX2, AVX512BW, AVX512F, MMX+
 TEXT ·packUnpackedAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block13:
-	VMOVD           288(AX), X2
-	VPINSRD         $0x01, 288(AX)(CX*1), X2, X2
-	VPINSRD         $0x02, 288(AX)(CX*2), X2, X2
-	VPINSRD         $0x03, 288(AX)(SI*1), X2, X2
-	VMOVD           288(DI), X3
-	VPINSRD         $0x01, 288(DI)(CX*1), X3, X3
-	VPINSRD         $0x02, 288(DI)(CX*2), X3, X3
-	VPINSRD         $0x03, 288(DI)(SI*1), X3, X3
+	VMOVD           288(DI), X2
+	VPINSRD         $0x01, 288(DI)(CX*1), X2, X2
+	VPINSRD         $0x02, 288(DI)(CX*2), X2, X2
+	VPINSRD         $0x03, 288(DI)(SI*1), X2, X2
+	VMOVD           288(R8), X3
+	VPINSRD         $0x01, 288(R8)(CX*1), X3, X3
+	VPINSRD         $0x02, 288(R8)(CX*2), X3, X3
+	VPINSRD         $0x03, 288(R8)(SI*1), X3, X3
 	VINSERTI128     $0x01, X3, Y2, Y3
 	VMOVUPS         Y3, (BX)
-	VMOVD           288(R8), X2
-	VPINSRD         $0x01, 288(R8)(CX*1), X2, X2
-	VPINSRD         $0x02, 288(R8)(CX*2), X2, X2
-	VPINSRD         $0x03, 288(R8)(SI*1), X2, X2
-	VMOVD           288(R9), X3
-	VPINSRD         $0x01, 288(R9)(CX*1), X3, X3
-	VPINSRD         $0x02, 288(R9)(CX*2), X3, X3
-	VPINSRD         $0x03, 288(R9)(SI*1), X3, X3
+	VMOVD           288(R9), X2
+	VPINSRD         $0x01, 288(R9)(CX*1), X2, X2
+	VPINSRD         $0x02, 288(R9)(CX*2), X2, X2
+	VPINSRD         $0x03, 288(R9)(SI*1), X2, X2
+	VMOVD           288(R10), X3
+	VPINSRD         $0x01, 288(R10)(CX*1), X3, X3
+	VPINSRD         $0x02, 288(R10)(CX*2), X3, X3
+	VPINSRD         $0x03, 288(R10)(SI*1), X3, X3
 	VINSERTI128     $0x01, X3, Y2, Y3
 	VMOVUPS         Y3, 32(BX)
-	VBROADCASTI32X4 256(AX), Z3
-	VINSERTI32X4    $0x01, 256(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 256(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 256(R9), Z3, Z3
+	VBROADCASTI32X4 256(DI), Z3
+	VINSERTI32X4    $0x01, 256(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 256(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 256(R10), Z3, Z3
 	VPSHUFB         c35<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 256(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 256(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 256(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 256(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 256(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 256(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 256(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 256(R10)(CX*1), Z4, Z4
 	VPSHUFB         c35<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 256(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 256(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 256(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 256(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 256(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 256(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 256(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 256(R10)(CX*2), Z5, Z5
 	VPSHUFB         c35<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 256(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 256(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 256(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 256(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 256(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 256(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 256(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 256(R10)(SI*1), Z6, Z6
 	VPSHUFB         c35<>+0(SB), Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
+	PREFETCHT1      128(R11)
+	PREFETCHT1      192(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 576(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6497,30 +6788,34 @@ block13:
 	VMOVDQU32       Z4, 1216(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 1536(BX)
-	VBROADCASTI32X4 256(AX), Z3
-	VINSERTI32X4    $0x01, 256(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 256(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 256(R9), Z3, Z3
+	VBROADCASTI32X4 256(DI), Z3
+	VINSERTI32X4    $0x01, 256(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 256(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 256(R10), Z3, Z3
 	VPSHUFB         c36<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 256(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 256(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 256(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 256(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 256(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 256(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 256(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 256(R10)(CX*1), Z4, Z4
 	VPSHUFB         c36<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 256(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 256(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 256(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 256(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 256(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 256(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 256(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 256(R10)(CX*2), Z5, Z5
 	VPSHUFB         c36<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 256(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 256(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 256(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 256(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 256(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 256(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 256(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 256(R10)(SI*1), Z6, Z6
 	VPSHUFB         c36<>+0(SB), Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
+	PREFETCHT1      384(R11)
+	PREFETCHT1      448(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 1856(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6529,30 +6824,34 @@ block13:
 	VMOVDQU32       Z4, 2496(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 2816(BX)
-	VBROADCASTI32X4 272(AX), Z3
-	VINSERTI32X4    $0x01, 272(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 272(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 272(R9), Z3, Z3
+	VBROADCASTI32X4 272(DI), Z3
+	VINSERTI32X4    $0x01, 272(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 272(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 272(R10), Z3, Z3
 	VPSHUFB         c35<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 272(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 272(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 272(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 272(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 272(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 272(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 272(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 272(R10)(CX*1), Z4, Z4
 	VPSHUFB         c35<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 272(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 272(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 272(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 272(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 272(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 272(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 272(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 272(R10)(CX*2), Z5, Z5
 	VPSHUFB         c35<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 272(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 272(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 272(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 272(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 272(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 272(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 272(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 272(R10)(SI*1), Z6, Z6
 	VPSHUFB         c35<>+0(SB), Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      512(R11)
+	PREFETCHT1      576(R11)
+	PREFETCHT1      640(R11)
+	PREFETCHT1      704(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 3136(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6561,30 +6860,34 @@ block13:
 	VMOVDQU32       Z4, 3776(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 4096(BX)
-	VBROADCASTI32X4 272(AX), Z3
-	VINSERTI32X4    $0x01, 272(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 272(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 272(R9), Z3, Z3
+	VBROADCASTI32X4 272(DI), Z3
+	VINSERTI32X4    $0x01, 272(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 272(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 272(R10), Z3, Z3
 	VPSHUFB         c36<>+0(SB), Z3, Z3
-	VBROADCASTI32X4 272(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 272(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 272(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 272(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 272(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 272(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 272(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 272(R10)(CX*1), Z4, Z4
 	VPSHUFB         c36<>+0(SB), Z4, Z4
-	VBROADCASTI32X4 272(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 272(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 272(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 272(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 272(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 272(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 272(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 272(R10)(CX*2), Z5, Z5
 	VPSHUFB         c36<>+0(SB), Z5, Z5
-	VBROADCASTI32X4 272(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 272(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 272(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 272(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 272(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 272(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 272(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 272(R10)(SI*1), Z6, Z6
 	VPSHUFB         c36<>+0(SB), Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      768(R11)
+	PREFETCHT1      832(R11)
+	PREFETCHT1      896(R11)
+	PREFETCHT1      960(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 4416(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6593,30 +6896,34 @@ block13:
 	VMOVDQU32       Z4, 5056(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 5376(BX)
-	VBROADCASTI32X4 256(AX), Z3
-	VINSERTI32X4    $0x01, 256(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 256(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 256(R9), Z3, Z3
+	VBROADCASTI32X4 256(DI), Z3
+	VINSERTI32X4    $0x01, 256(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 256(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 256(R10), Z3, Z3
 	VPMULLW         Z0, Z3, Z3
-	VBROADCASTI32X4 256(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 256(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 256(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 256(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 256(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 256(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 256(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 256(R10)(CX*1), Z4, Z4
 	VPMULLW         Z0, Z4, Z4
-	VBROADCASTI32X4 256(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 256(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 256(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 256(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 256(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 256(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 256(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 256(R10)(CX*2), Z5, Z5
 	VPMULLW         Z0, Z5, Z5
-	VBROADCASTI32X4 256(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 256(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 256(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 256(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 256(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 256(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 256(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 256(R10)(SI*1), Z6, Z6
 	VPMULLW         Z0, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      1024(R11)
+	PREFETCHT1      1088(R11)
+	PREFETCHT1      1152(R11)
+	PREFETCHT1      1216(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 64(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6625,30 +6932,34 @@ block13:
 	VMOVDQU32       Z4, 192(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 256(BX)
-	VBROADCASTI32X4 272(AX), Z3
-	VINSERTI32X4    $0x01, 272(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 272(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 272(R9), Z3, Z3
+	VBROADCASTI32X4 272(DI), Z3
+	VINSERTI32X4    $0x01, 272(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 272(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 272(R10), Z3, Z3
 	VPMULLW         Z0, Z3, Z3
-	VBROADCASTI32X4 272(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 272(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 272(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 272(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 272(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 272(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 272(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 272(R10)(CX*1), Z4, Z4
 	VPMULLW         Z0, Z4, Z4
-	VBROADCASTI32X4 272(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 272(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 272(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 272(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 272(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 272(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 272(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 272(R10)(CX*2), Z5, Z5
 	VPMULLW         Z0, Z5, Z5
-	VBROADCASTI32X4 272(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 272(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 272(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 272(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 272(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 272(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 272(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 272(R10)(SI*1), Z6, Z6
 	VPMULLW         Z0, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      1280(R11)
+	PREFETCHT1      1344(R11)
+	PREFETCHT1      1408(R11)
+	PREFETCHT1      1472(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 320(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6657,30 +6968,34 @@ block13:
 	VMOVDQU32       Z4, 448(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 512(BX)
-	VBROADCASTI32X4 (AX), Z3
-	VINSERTI32X4    $0x01, (DI), Z3, Z3
-	VINSERTI32X4    $0x02, (R8), Z3, Z3
-	VINSERTI32X4    $0x03, (R9), Z3, Z3
+	VBROADCASTI32X4 (DI), Z3
+	VINSERTI32X4    $0x01, (R8), Z3, Z3
+	VINSERTI32X4    $0x02, (R9), Z3, Z3
+	VINSERTI32X4    $0x03, (R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 (AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 (DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 (AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 (DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 (AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 (DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      1536(R11)
+	PREFETCHT1      1600(R11)
+	PREFETCHT1      1664(R11)
+	PREFETCHT1      1728(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 640(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6689,30 +7004,34 @@ block13:
 	VMOVDQU32       Z4, 768(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 832(BX)
-	VBROADCASTI32X4 16(AX), Z3
-	VINSERTI32X4    $0x01, 16(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 16(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 16(R9), Z3, Z3
+	VBROADCASTI32X4 16(DI), Z3
+	VINSERTI32X4    $0x01, 16(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 16(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 16(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 16(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 16(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 16(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 16(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 16(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 16(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 16(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 16(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 16(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 16(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 16(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 16(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 16(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 16(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 16(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 16(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 16(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 16(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 16(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 16(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 16(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 16(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 16(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 16(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      1792(R11)
+	PREFETCHT1      1856(R11)
+	PREFETCHT1      1920(R11)
+	PREFETCHT1      1984(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 960(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6721,30 +7040,34 @@ block13:
 	VMOVDQU32       Z4, 1088(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 1152(BX)
-	VBROADCASTI32X4 32(AX), Z3
-	VINSERTI32X4    $0x01, 32(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 32(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 32(R9), Z3, Z3
+	VBROADCASTI32X4 32(DI), Z3
+	VINSERTI32X4    $0x01, 32(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 32(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 32(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 32(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 32(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 32(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 32(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 32(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 32(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 32(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 32(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 32(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 32(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 32(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 32(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 32(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 32(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 32(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 32(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 32(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 32(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 32(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 32(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 32(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 32(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 32(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 32(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      2048(R11)
+	PREFETCHT1      2112(R11)
+	PREFETCHT1      2176(R11)
+	PREFETCHT1      2240(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 1280(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6753,30 +7076,34 @@ block13:
 	VMOVDQU32       Z4, 1408(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 1472(BX)
-	VBROADCASTI32X4 48(AX), Z3
-	VINSERTI32X4    $0x01, 48(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 48(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 48(R9), Z3, Z3
+	VBROADCASTI32X4 48(DI), Z3
+	VINSERTI32X4    $0x01, 48(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 48(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 48(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 48(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 48(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 48(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 48(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 48(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 48(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 48(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 48(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 48(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 48(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 48(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 48(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 48(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 48(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 48(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 48(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 48(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 48(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 48(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 48(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 48(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 48(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 48(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 48(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      2304(R11)
+	PREFETCHT1      2368(R11)
+	PREFETCHT1      2432(R11)
+	PREFETCHT1      2496(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 1600(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6785,30 +7112,34 @@ block13:
 	VMOVDQU32       Z4, 1728(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 1792(BX)
-	VBROADCASTI32X4 64(AX), Z3
-	VINSERTI32X4    $0x01, 64(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 64(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 64(R9), Z3, Z3
+	VBROADCASTI32X4 64(DI), Z3
+	VINSERTI32X4    $0x01, 64(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 64(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 64(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 64(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 64(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 64(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 64(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 64(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 64(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 64(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 64(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 64(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 64(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 64(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 64(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 64(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 64(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 64(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 64(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 64(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 64(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 64(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 64(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 64(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 64(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 64(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 64(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      2560(R11)
+	PREFETCHT1      2624(R11)
+	PREFETCHT1      2688(R11)
+	PREFETCHT1      2752(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 1920(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6817,30 +7148,34 @@ block13:
 	VMOVDQU32       Z4, 2048(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 2112(BX)
-	VBROADCASTI32X4 80(AX), Z3
-	VINSERTI32X4    $0x01, 80(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 80(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 80(R9), Z3, Z3
+	VBROADCASTI32X4 80(DI), Z3
+	VINSERTI32X4    $0x01, 80(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 80(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 80(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 80(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 80(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 80(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 80(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 80(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 80(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 80(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 80(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 80(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 80(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 80(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 80(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 80(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 80(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 80(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 80(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 80(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 80(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 80(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 80(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 80(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 80(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 80(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 80(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      2816(R11)
+	PREFETCHT1      2880(R11)
+	PREFETCHT1      2944(R11)
+	PREFETCHT1      3008(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 2240(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6849,30 +7184,34 @@ block13:
 	VMOVDQU32       Z4, 2368(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 2432(BX)
-	VBROADCASTI32X4 96(AX), Z3
-	VINSERTI32X4    $0x01, 96(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 96(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 96(R9), Z3, Z3
+	VBROADCASTI32X4 96(DI), Z3
+	VINSERTI32X4    $0x01, 96(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 96(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 96(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 96(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 96(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 96(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 96(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 96(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 96(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 96(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 96(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 96(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 96(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 96(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 96(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 96(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 96(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 96(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 96(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 96(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 96(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 96(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 96(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 96(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 96(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 96(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 96(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      3072(R11)
+	PREFETCHT1      3136(R11)
+	PREFETCHT1      3200(R11)
+	PREFETCHT1      3264(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 2560(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6881,30 +7220,34 @@ block13:
 	VMOVDQU32       Z4, 2688(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 2752(BX)
-	VBROADCASTI32X4 112(AX), Z3
-	VINSERTI32X4    $0x01, 112(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 112(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 112(R9), Z3, Z3
+	VBROADCASTI32X4 112(DI), Z3
+	VINSERTI32X4    $0x01, 112(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 112(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 112(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 112(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 112(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 112(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 112(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 112(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 112(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 112(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 112(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 112(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 112(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 112(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 112(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 112(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 112(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 112(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 112(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 112(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 112(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 112(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 112(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 112(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 112(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 112(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 112(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      3328(R11)
+	PREFETCHT1      3392(R11)
+	PREFETCHT1      3456(R11)
+	PREFETCHT1      3520(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 2880(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6913,30 +7256,34 @@ block13:
 	VMOVDQU32       Z4, 3008(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 3072(BX)
-	VBROADCASTI32X4 128(AX), Z3
-	VINSERTI32X4    $0x01, 128(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 128(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 128(R9), Z3, Z3
+	VBROADCASTI32X4 128(DI), Z3
+	VINSERTI32X4    $0x01, 128(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 128(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 128(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 128(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 128(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 128(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 128(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 128(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 128(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 128(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 128(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 128(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 128(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 128(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 128(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 128(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 128(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 128(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 128(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 128(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 128(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 128(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 128(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 128(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 128(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 128(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 128(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      3584(R11)
+	PREFETCHT1      3648(R11)
+	PREFETCHT1      3712(R11)
+	PREFETCHT1      3776(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 3200(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6945,30 +7292,34 @@ block13:
 	VMOVDQU32       Z4, 3328(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 3392(BX)
-	VBROADCASTI32X4 144(AX), Z3
-	VINSERTI32X4    $0x01, 144(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 144(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 144(R9), Z3, Z3
+	VBROADCASTI32X4 144(DI), Z3
+	VINSERTI32X4    $0x01, 144(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 144(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 144(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 144(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 144(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 144(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 144(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 144(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 144(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 144(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 144(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 144(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 144(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 144(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 144(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 144(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 144(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 144(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 144(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 144(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 144(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 144(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 144(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 144(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 144(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 144(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 144(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      3840(R11)
+	PREFETCHT1      3904(R11)
+	PREFETCHT1      3968(R11)
+	PREFETCHT1      4032(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 3520(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -6977,30 +7328,34 @@ block13:
 	VMOVDQU32       Z4, 3648(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 3712(BX)
-	VBROADCASTI32X4 160(AX), Z3
-	VINSERTI32X4    $0x01, 160(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 160(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 160(R9), Z3, Z3
+	VBROADCASTI32X4 160(DI), Z3
+	VINSERTI32X4    $0x01, 160(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 160(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 160(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 160(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 160(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 160(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 160(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 160(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 160(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 160(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 160(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 160(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 160(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 160(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 160(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 160(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 160(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 160(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 160(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 160(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 160(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 160(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 160(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 160(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 160(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 160(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 160(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      4096(R11)
+	PREFETCHT1      4160(R11)
+	PREFETCHT1      4224(R11)
+	PREFETCHT1      4288(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 3840(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -7009,30 +7364,34 @@ block13:
 	VMOVDQU32       Z4, 3968(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 4032(BX)
-	VBROADCASTI32X4 176(AX), Z3
-	VINSERTI32X4    $0x01, 176(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 176(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 176(R9), Z3, Z3
+	VBROADCASTI32X4 176(DI), Z3
+	VINSERTI32X4    $0x01, 176(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 176(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 176(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 176(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 176(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 176(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 176(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 176(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 176(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 176(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 176(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 176(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 176(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 176(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 176(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 176(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 176(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 176(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 176(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 176(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 176(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 176(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 176(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 176(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 176(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 176(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 176(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      4352(R11)
+	PREFETCHT1      4416(R11)
+	PREFETCHT1      4480(R11)
+	PREFETCHT1      4544(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 4160(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -7041,30 +7400,31 @@ block13:
 	VMOVDQU32       Z4, 4288(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 4352(BX)
-	VBROADCASTI32X4 192(AX), Z3
-	VINSERTI32X4    $0x01, 192(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 192(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 192(R9), Z3, Z3
+	VBROADCASTI32X4 192(DI), Z3
+	VINSERTI32X4    $0x01, 192(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 192(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 192(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 192(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 192(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 192(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 192(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 192(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 192(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 192(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 192(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 192(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 192(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 192(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 192(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 192(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 192(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 192(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 192(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 192(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 192(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 192(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 192(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 192(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 192(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 192(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 192(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
 	VPUNPCKLDQ      Z6, Z5, Z4
 	VPUNPCKHDQ      Z6, Z5, Z5
+	PREFETCHT1      4608(R11)
 	VPUNPCKLQDQ     Z4, Z7, Z6
 	VMOVDQU32       Z6, 4480(BX)
 	VPUNPCKHQDQ     Z4, Z7, Z6
@@ -7073,25 +7433,25 @@ block13:
 	VMOVDQU32       Z4, 4608(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 4672(BX)
-	VBROADCASTI32X4 208(AX), Z3
-	VINSERTI32X4    $0x01, 208(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 208(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 208(R9), Z3, Z3
+	VBROADCASTI32X4 208(DI), Z3
+	VINSERTI32X4    $0x01, 208(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 208(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 208(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 208(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 208(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 208(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 208(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 208(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 208(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 208(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 208(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 208(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 208(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 208(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 208(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 208(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 208(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 208(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 208(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 208(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 208(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 208(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 208(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 208(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 208(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 208(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 208(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
@@ -7105,25 +7465,25 @@ block13:
 	VMOVDQU32       Z4, 4928(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 4992(BX)
-	VBROADCASTI32X4 224(AX), Z3
-	VINSERTI32X4    $0x01, 224(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 224(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 224(R9), Z3, Z3
+	VBROADCASTI32X4 224(DI), Z3
+	VINSERTI32X4    $0x01, 224(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 224(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 224(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 224(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 224(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 224(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 224(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 224(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 224(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 224(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 224(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 224(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 224(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 224(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 224(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 224(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 224(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 224(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 224(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 224(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 224(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 224(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 224(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 224(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 224(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 224(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 224(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
@@ -7137,25 +7497,25 @@ block13:
 	VMOVDQU32       Z4, 5248(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 5312(BX)
-	VBROADCASTI32X4 240(AX), Z3
-	VINSERTI32X4    $0x01, 240(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 240(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 240(R9), Z3, Z3
+	VBROADCASTI32X4 240(DI), Z3
+	VINSERTI32X4    $0x01, 240(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 240(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 240(R10), Z3, Z3
 	VPADDB          Z1, Z3, Z3
-	VBROADCASTI32X4 240(AX)(CX*1), Z4
-	VINSERTI32X4    $0x01, 240(DI)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x02, 240(R8)(CX*1), Z4, Z4
-	VINSERTI32X4    $0x03, 240(R9)(CX*1), Z4, Z4
+	VBROADCASTI32X4 240(DI)(CX*1), Z4
+	VINSERTI32X4    $0x01, 240(R8)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x02, 240(R9)(CX*1), Z4, Z4
+	VINSERTI32X4    $0x03, 240(R10)(CX*1), Z4, Z4
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 240(AX)(CX*2), Z5
-	VINSERTI32X4    $0x01, 240(DI)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x02, 240(R8)(CX*2), Z5, Z5
-	VINSERTI32X4    $0x03, 240(R9)(CX*2), Z5, Z5
+	VBROADCASTI32X4 240(DI)(CX*2), Z5
+	VINSERTI32X4    $0x01, 240(R8)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x02, 240(R9)(CX*2), Z5, Z5
+	VINSERTI32X4    $0x03, 240(R10)(CX*2), Z5, Z5
 	VPADDB          Z1, Z5, Z5
-	VBROADCASTI32X4 240(AX)(SI*1), Z6
-	VINSERTI32X4    $0x01, 240(DI)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x02, 240(R8)(SI*1), Z6, Z6
-	VINSERTI32X4    $0x03, 240(R9)(SI*1), Z6, Z6
+	VBROADCASTI32X4 240(DI)(SI*1), Z6
+	VINSERTI32X4    $0x01, 240(R8)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x02, 240(R9)(SI*1), Z6, Z6
+	VINSERTI32X4    $0x03, 240(R10)(SI*1), Z6, Z6
 	VPADDB          Z1, Z6, Z6
 	VPUNPCKLDQ      Z4, Z3, Z7
 	VPUNPCKHDQ      Z4, Z3, Z3
@@ -7169,10 +7529,11 @@ block13:
 	VMOVDQU32       Z4, 5568(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z4
 	VMOVDQU32       Z4, 5632(BX)
-	ADDQ            $+292, AX
+	ADDQ            $+4672, R11
 	ADDQ            $+292, DI
 	ADDQ            $+292, R8
 	ADDQ            $+292, R9
+	ADDQ            $+292, R10
 	ADDQ            $+5696, BX
 	DECQ            DX
 	JNZ             block13
@@ -7200,65 +7561,69 @@ DATA c36<>+56(SB)/8, $0x0f0e0f0e0d0c0d0c
 GLOBL c36<>(SB), RODATA|NOPTR, $64
 
 // func packIQ4XSAVX512(tile *byte, w *byte, rowBytes int, blocks int, add int)
-// Requires: AVX, AVX512BW, AVX512F, F16C
+// Requires: AVX, AVX512BW, AVX512F, F16C, MMX+
 TEXT ·packIQ4XSAVX512(SB), NOSPLIT, $0-40
 	MOVQ         tile+0(FP), BX
 	MOVQ         w+8(FP), AX
 	MOVQ         rowBytes+16(FP), CX
 	MOVQ         blocks+24(FP), DX
 	LEAQ         (CX)(CX*2), SI
-	LEAQ         (AX)(CX*4), DI
+	MOVQ         AX, DI
 	LEAQ         (DI)(CX*4), R8
 	LEAQ         (R8)(CX*4), R9
-	MOVQ         add+32(FP), R10
-	VMOVQ        R10, X0
+	LEAQ         (R9)(CX*4), R10
+	MOVQ         add+32(FP), R11
+	VMOVQ        R11, X0
 	VPBROADCASTB X0, Z1
-	NEGQ         R10
-	VMOVQ        R10, X0
+	NEGQ         R11
+	VMOVQ        R11, X0
 	VPBROADCASTW X0, Z0
 	VMOVDQU32    c5<>+0(SB), Z2
+	MOVQ         CX, R11
+	SHLQ         $0x04, R11
+	ADDQ         AX, R11
 
 block14:
-	MOVWLZX         (AX)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (AX), R10
-	VMOVQ           R10, X3
-	MOVWLZX         (DI)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (DI), R10
-	VPINSRQ         $0x01, R10, X3, X3
+	MOVWLZX         (DI)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (DI), AX
+	VMOVQ           AX, X3
+	MOVWLZX         (R8)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R8), AX
+	VPINSRQ         $0x01, AX, X3, X3
 	VCVTPH2PS       X3, Y3
 	VMOVUPS         Y3, (BX)
-	MOVWLZX         (R8)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R8), R10
-	VMOVQ           R10, X3
-	MOVWLZX         (R9)(SI*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*2), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9)(CX*1), R10
-	SHLQ            $0x10, R10
-	MOVW            (R9), R10
-	VPINSRQ         $0x01, R10, X3, X3
+	MOVWLZX         (R9)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R9), AX
+	VMOVQ           AX, X3
+	MOVWLZX         (R10)(SI*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*2), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10)(CX*1), AX
+	SHLQ            $0x10, AX
+	MOVW            (R10), AX
+	VPINSRQ         $0x01, AX, X3, X3
 	VCVTPH2PS       X3, Y3
 	VMOVUPS         Y3, 32(BX)
-	VBROADCASTI32X4 (AX), Z3
-	VINSERTI32X4    $0x01, (DI), Z3, Z3
-	VINSERTI32X4    $0x02, (R8), Z3, Z3
-	VINSERTI32X4    $0x03, (R9), Z3, Z3
+	VBROADCASTI32X4 (DI), Z3
+	VINSERTI32X4    $0x01, (R8), Z3, Z3
+	VINSERTI32X4    $0x02, (R9), Z3, Z3
+	VINSERTI32X4    $0x03, (R10), Z3, Z3
 	VPSHUFB         c37<>+0(SB), Z3, Z4
 	VPSHUFB         c38<>+0(SB), Z3, Z3
 	VPSRLVD         c39<>+0(SB), Z3, Z3
@@ -7269,10 +7634,10 @@ block14:
 	VPORD           Z4, Z3, Z3
 	VPSUBD          c42<>+0(SB), Z3, Z3
 	VPSHUFB         c43<>+0(SB), Z3, Z4
-	VBROADCASTI32X4 (AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 (DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z5, Z5
 	VPSHUFB         c37<>+0(SB), Z5, Z6
 	VPSHUFB         c38<>+0(SB), Z5, Z5
 	VPSRLVD         c39<>+0(SB), Z5, Z5
@@ -7283,10 +7648,10 @@ block14:
 	VPORD           Z6, Z5, Z5
 	VPSUBD          c42<>+0(SB), Z5, Z5
 	VPSHUFB         c43<>+0(SB), Z5, Z6
-	VBROADCASTI32X4 (AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 (DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z7, Z7
 	VPSHUFB         c37<>+0(SB), Z7, Z8
 	VPSHUFB         c38<>+0(SB), Z7, Z7
 	VPSRLVD         c39<>+0(SB), Z7, Z7
@@ -7297,10 +7662,10 @@ block14:
 	VPORD           Z8, Z7, Z7
 	VPSUBD          c42<>+0(SB), Z7, Z7
 	VPSHUFB         c43<>+0(SB), Z7, Z8
-	VBROADCASTI32X4 (AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 (DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z9, Z9
 	VPSHUFB         c37<>+0(SB), Z9, Z10
 	VPSHUFB         c38<>+0(SB), Z9, Z9
 	VPSRLVD         c39<>+0(SB), Z9, Z9
@@ -7315,6 +7680,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z6
 	VPUNPCKHDQ      Z10, Z8, Z8
+	PREFETCHT1      (R11)
+	PREFETCHT1      64(R11)
 	VPUNPCKLQDQ     Z6, Z11, Z10
 	VMOVDQU32       Z10, 320(BX)
 	VPUNPCKHQDQ     Z6, Z11, Z10
@@ -7323,10 +7690,10 @@ block14:
 	VMOVDQU32       Z6, 1472(BX)
 	VPUNPCKHQDQ     Z8, Z4, Z6
 	VMOVDQU32       Z6, 2048(BX)
-	VBROADCASTI32X4 (AX), Z4
-	VINSERTI32X4    $0x01, (DI), Z4, Z4
-	VINSERTI32X4    $0x02, (R8), Z4, Z4
-	VINSERTI32X4    $0x03, (R9), Z4, Z4
+	VBROADCASTI32X4 (DI), Z4
+	VINSERTI32X4    $0x01, (R8), Z4, Z4
+	VINSERTI32X4    $0x02, (R9), Z4, Z4
+	VINSERTI32X4    $0x03, (R10), Z4, Z4
 	VPSHUFB         c37<>+0(SB), Z4, Z6
 	VPSHUFB         c44<>+0(SB), Z4, Z4
 	VPSRLVD         c39<>+0(SB), Z4, Z4
@@ -7337,10 +7704,10 @@ block14:
 	VPORD           Z6, Z4, Z4
 	VPSUBD          c42<>+0(SB), Z4, Z4
 	VPSHUFB         c43<>+0(SB), Z4, Z6
-	VBROADCASTI32X4 (AX)(CX*1), Z8
-	VINSERTI32X4    $0x01, (DI)(CX*1), Z8, Z8
-	VINSERTI32X4    $0x02, (R8)(CX*1), Z8, Z8
-	VINSERTI32X4    $0x03, (R9)(CX*1), Z8, Z8
+	VBROADCASTI32X4 (DI)(CX*1), Z8
+	VINSERTI32X4    $0x01, (R8)(CX*1), Z8, Z8
+	VINSERTI32X4    $0x02, (R9)(CX*1), Z8, Z8
+	VINSERTI32X4    $0x03, (R10)(CX*1), Z8, Z8
 	VPSHUFB         c37<>+0(SB), Z8, Z10
 	VPSHUFB         c44<>+0(SB), Z8, Z8
 	VPSRLVD         c39<>+0(SB), Z8, Z8
@@ -7351,10 +7718,10 @@ block14:
 	VPORD           Z10, Z8, Z8
 	VPSUBD          c42<>+0(SB), Z8, Z8
 	VPSHUFB         c43<>+0(SB), Z8, Z10
-	VBROADCASTI32X4 (AX)(CX*2), Z11
-	VINSERTI32X4    $0x01, (DI)(CX*2), Z11, Z11
-	VINSERTI32X4    $0x02, (R8)(CX*2), Z11, Z11
-	VINSERTI32X4    $0x03, (R9)(CX*2), Z11, Z11
+	VBROADCASTI32X4 (DI)(CX*2), Z11
+	VINSERTI32X4    $0x01, (R8)(CX*2), Z11, Z11
+	VINSERTI32X4    $0x02, (R9)(CX*2), Z11, Z11
+	VINSERTI32X4    $0x03, (R10)(CX*2), Z11, Z11
 	VPSHUFB         c37<>+0(SB), Z11, Z12
 	VPSHUFB         c44<>+0(SB), Z11, Z11
 	VPSRLVD         c39<>+0(SB), Z11, Z11
@@ -7365,10 +7732,10 @@ block14:
 	VPORD           Z12, Z11, Z11
 	VPSUBD          c42<>+0(SB), Z11, Z11
 	VPSHUFB         c43<>+0(SB), Z11, Z12
-	VBROADCASTI32X4 (AX)(SI*1), Z13
-	VINSERTI32X4    $0x01, (DI)(SI*1), Z13, Z13
-	VINSERTI32X4    $0x02, (R8)(SI*1), Z13, Z13
-	VINSERTI32X4    $0x03, (R9)(SI*1), Z13, Z13
+	VBROADCASTI32X4 (DI)(SI*1), Z13
+	VINSERTI32X4    $0x01, (R8)(SI*1), Z13, Z13
+	VINSERTI32X4    $0x02, (R9)(SI*1), Z13, Z13
+	VINSERTI32X4    $0x03, (R10)(SI*1), Z13, Z13
 	VPSHUFB         c37<>+0(SB), Z13, Z14
 	VPSHUFB         c44<>+0(SB), Z13, Z13
 	VPSRLVD         c39<>+0(SB), Z13, Z13
@@ -7383,6 +7750,8 @@ block14:
 	VPUNPCKHDQ      Z10, Z6, Z6
 	VPUNPCKLDQ      Z14, Z12, Z10
 	VPUNPCKHDQ      Z14, Z12, Z12
+	PREFETCHT1      128(R11)
+	PREFETCHT1      192(R11)
 	VPUNPCKLQDQ     Z10, Z15, Z14
 	VMOVDQU32       Z14, 2624(BX)
 	VPUNPCKHQDQ     Z10, Z15, Z14
@@ -7403,6 +7772,8 @@ block14:
 	VPUNPCKHDQ      Z8, Z4, Z4
 	VPUNPCKLDQ      Z13, Z11, Z5
 	VPUNPCKHDQ      Z13, Z11, Z6
+	PREFETCHT1      256(R11)
+	PREFETCHT1      320(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 64(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7411,10 +7782,10 @@ block14:
 	VMOVDQU32       Z3, 192(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 256(BX)
-	VBROADCASTI32X4 8(AX), Z3
-	VINSERTI32X4    $0x01, 8(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 8(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 8(R9), Z3, Z3
+	VBROADCASTI32X4 8(DI), Z3
+	VINSERTI32X4    $0x01, 8(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 8(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 8(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7422,10 +7793,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 8(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 8(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 8(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 8(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 8(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 8(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 8(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 8(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7433,10 +7804,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 8(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 8(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 8(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 8(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 8(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 8(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 8(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 8(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7444,10 +7815,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 8(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 8(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 8(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 8(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 8(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 8(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 8(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 8(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7459,6 +7830,8 @@ block14:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
 	VPUNPCKHDQ      Z9, Z7, Z7
+	PREFETCHT1      384(R11)
+	PREFETCHT1      448(R11)
 	VPUNPCKLQDQ     Z5, Z11, Z9
 	VMOVDQU32       Z9, 384(BX)
 	VPUNPCKHQDQ     Z5, Z11, Z9
@@ -7471,6 +7844,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z5
 	VPUNPCKHDQ      Z10, Z8, Z6
+	PREFETCHT1      512(R11)
+	PREFETCHT1      576(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 640(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7479,10 +7854,10 @@ block14:
 	VMOVDQU32       Z3, 768(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 832(BX)
-	VBROADCASTI32X4 24(AX), Z3
-	VINSERTI32X4    $0x01, 24(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 24(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 24(R9), Z3, Z3
+	VBROADCASTI32X4 24(DI), Z3
+	VINSERTI32X4    $0x01, 24(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 24(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 24(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7490,10 +7865,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 24(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 24(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 24(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 24(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 24(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 24(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 24(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 24(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7501,10 +7876,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 24(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 24(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 24(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 24(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 24(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 24(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 24(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 24(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7512,10 +7887,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 24(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 24(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 24(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 24(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 24(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 24(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 24(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 24(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7527,6 +7902,8 @@ block14:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
 	VPUNPCKHDQ      Z9, Z7, Z7
+	PREFETCHT1      640(R11)
+	PREFETCHT1      704(R11)
 	VPUNPCKLQDQ     Z5, Z11, Z9
 	VMOVDQU32       Z9, 960(BX)
 	VPUNPCKHQDQ     Z5, Z11, Z9
@@ -7539,6 +7916,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z5
 	VPUNPCKHDQ      Z10, Z8, Z6
+	PREFETCHT1      768(R11)
+	PREFETCHT1      832(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 1216(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7547,10 +7926,10 @@ block14:
 	VMOVDQU32       Z3, 1344(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 1408(BX)
-	VBROADCASTI32X4 40(AX), Z3
-	VINSERTI32X4    $0x01, 40(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 40(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 40(R9), Z3, Z3
+	VBROADCASTI32X4 40(DI), Z3
+	VINSERTI32X4    $0x01, 40(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 40(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 40(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7558,10 +7937,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 40(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 40(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 40(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 40(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 40(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 40(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 40(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 40(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7569,10 +7948,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 40(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 40(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 40(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 40(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 40(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 40(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 40(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 40(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7580,10 +7959,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 40(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 40(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 40(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 40(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 40(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 40(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 40(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 40(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7595,6 +7974,8 @@ block14:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
 	VPUNPCKHDQ      Z9, Z7, Z7
+	PREFETCHT1      896(R11)
+	PREFETCHT1      960(R11)
 	VPUNPCKLQDQ     Z5, Z11, Z9
 	VMOVDQU32       Z9, 1536(BX)
 	VPUNPCKHQDQ     Z5, Z11, Z9
@@ -7607,6 +7988,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z5
 	VPUNPCKHDQ      Z10, Z8, Z6
+	PREFETCHT1      1024(R11)
+	PREFETCHT1      1088(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 1792(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7615,10 +7998,10 @@ block14:
 	VMOVDQU32       Z3, 1920(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 1984(BX)
-	VBROADCASTI32X4 56(AX), Z3
-	VINSERTI32X4    $0x01, 56(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 56(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 56(R9), Z3, Z3
+	VBROADCASTI32X4 56(DI), Z3
+	VINSERTI32X4    $0x01, 56(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 56(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 56(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7626,10 +8009,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 56(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 56(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 56(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 56(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 56(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 56(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 56(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 56(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7637,10 +8020,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 56(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 56(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 56(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 56(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 56(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 56(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 56(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 56(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7648,10 +8031,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 56(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 56(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 56(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 56(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 56(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 56(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 56(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 56(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7663,6 +8046,8 @@ block14:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
 	VPUNPCKHDQ      Z9, Z7, Z7
+	PREFETCHT1      1152(R11)
+	PREFETCHT1      1216(R11)
 	VPUNPCKLQDQ     Z5, Z11, Z9
 	VMOVDQU32       Z9, 2112(BX)
 	VPUNPCKHQDQ     Z5, Z11, Z9
@@ -7675,6 +8060,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z5
 	VPUNPCKHDQ      Z10, Z8, Z6
+	PREFETCHT1      1280(R11)
+	PREFETCHT1      1344(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 2368(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7683,10 +8070,10 @@ block14:
 	VMOVDQU32       Z3, 2496(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 2560(BX)
-	VBROADCASTI32X4 72(AX), Z3
-	VINSERTI32X4    $0x01, 72(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 72(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 72(R9), Z3, Z3
+	VBROADCASTI32X4 72(DI), Z3
+	VINSERTI32X4    $0x01, 72(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 72(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 72(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7694,10 +8081,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 72(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 72(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 72(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 72(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 72(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 72(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 72(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 72(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7705,10 +8092,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 72(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 72(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 72(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 72(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 72(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 72(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 72(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 72(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7716,10 +8103,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 72(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 72(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 72(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 72(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 72(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 72(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 72(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 72(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7731,6 +8118,8 @@ block14:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
 	VPUNPCKHDQ      Z9, Z7, Z7
+	PREFETCHT1      1408(R11)
+	PREFETCHT1      1472(R11)
 	VPUNPCKLQDQ     Z5, Z11, Z9
 	VMOVDQU32       Z9, 2688(BX)
 	VPUNPCKHQDQ     Z5, Z11, Z9
@@ -7743,6 +8132,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z5
 	VPUNPCKHDQ      Z10, Z8, Z6
+	PREFETCHT1      1536(R11)
+	PREFETCHT1      1600(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 2944(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7751,10 +8142,10 @@ block14:
 	VMOVDQU32       Z3, 3072(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 3136(BX)
-	VBROADCASTI32X4 88(AX), Z3
-	VINSERTI32X4    $0x01, 88(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 88(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 88(R9), Z3, Z3
+	VBROADCASTI32X4 88(DI), Z3
+	VINSERTI32X4    $0x01, 88(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 88(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 88(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7762,10 +8153,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 88(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 88(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 88(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 88(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 88(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 88(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 88(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 88(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7773,10 +8164,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 88(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 88(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 88(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 88(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 88(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 88(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 88(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 88(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7784,10 +8175,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 88(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 88(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 88(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 88(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 88(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 88(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 88(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 88(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7799,6 +8190,8 @@ block14:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
 	VPUNPCKHDQ      Z9, Z7, Z7
+	PREFETCHT1      1664(R11)
+	PREFETCHT1      1728(R11)
 	VPUNPCKLQDQ     Z5, Z11, Z9
 	VMOVDQU32       Z9, 3264(BX)
 	VPUNPCKHQDQ     Z5, Z11, Z9
@@ -7811,6 +8204,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z5
 	VPUNPCKHDQ      Z10, Z8, Z6
+	PREFETCHT1      1792(R11)
+	PREFETCHT1      1856(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 3520(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7819,10 +8214,10 @@ block14:
 	VMOVDQU32       Z3, 3648(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 3712(BX)
-	VBROADCASTI32X4 104(AX), Z3
-	VINSERTI32X4    $0x01, 104(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 104(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 104(R9), Z3, Z3
+	VBROADCASTI32X4 104(DI), Z3
+	VINSERTI32X4    $0x01, 104(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 104(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 104(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7830,10 +8225,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 104(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 104(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 104(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 104(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 104(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 104(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 104(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 104(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7841,10 +8236,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 104(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 104(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 104(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 104(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 104(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 104(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 104(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 104(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7852,10 +8247,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 104(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 104(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 104(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 104(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 104(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 104(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 104(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 104(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7867,6 +8262,8 @@ block14:
 	VPUNPCKHDQ      Z5, Z3, Z3
 	VPUNPCKLDQ      Z9, Z7, Z5
 	VPUNPCKHDQ      Z9, Z7, Z7
+	PREFETCHT1      1920(R11)
+	PREFETCHT1      1984(R11)
 	VPUNPCKLQDQ     Z5, Z11, Z9
 	VMOVDQU32       Z9, 3840(BX)
 	VPUNPCKHQDQ     Z5, Z11, Z9
@@ -7879,6 +8276,8 @@ block14:
 	VPUNPCKHDQ      Z6, Z4, Z4
 	VPUNPCKLDQ      Z10, Z8, Z5
 	VPUNPCKHDQ      Z10, Z8, Z6
+	PREFETCHT1      2048(R11)
+	PREFETCHT1      2112(R11)
 	VPUNPCKLQDQ     Z5, Z3, Z7
 	VMOVDQU32       Z7, 4096(BX)
 	VPUNPCKHQDQ     Z5, Z3, Z7
@@ -7887,10 +8286,10 @@ block14:
 	VMOVDQU32       Z3, 4224(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 4288(BX)
-	VBROADCASTI32X4 120(AX), Z3
-	VINSERTI32X4    $0x01, 120(DI), Z3, Z3
-	VINSERTI32X4    $0x02, 120(R8), Z3, Z3
-	VINSERTI32X4    $0x03, 120(R9), Z3, Z3
+	VBROADCASTI32X4 120(DI), Z3
+	VINSERTI32X4    $0x01, 120(R8), Z3, Z3
+	VINSERTI32X4    $0x02, 120(R9), Z3, Z3
+	VINSERTI32X4    $0x03, 120(R10), Z3, Z3
 	VPSRLW          $0x04, Z3, Z4
 	VPANDD          c0<>+0(SB), Z3, Z3
 	VPANDD          c0<>+0(SB), Z4, Z4
@@ -7898,10 +8297,10 @@ block14:
 	VPSHUFB         Z4, Z2, Z4
 	VPADDB          Z1, Z3, Z3
 	VPADDB          Z1, Z4, Z4
-	VBROADCASTI32X4 120(AX)(CX*1), Z5
-	VINSERTI32X4    $0x01, 120(DI)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x02, 120(R8)(CX*1), Z5, Z5
-	VINSERTI32X4    $0x03, 120(R9)(CX*1), Z5, Z5
+	VBROADCASTI32X4 120(DI)(CX*1), Z5
+	VINSERTI32X4    $0x01, 120(R8)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x02, 120(R9)(CX*1), Z5, Z5
+	VINSERTI32X4    $0x03, 120(R10)(CX*1), Z5, Z5
 	VPSRLW          $0x04, Z5, Z6
 	VPANDD          c0<>+0(SB), Z5, Z5
 	VPANDD          c0<>+0(SB), Z6, Z6
@@ -7909,10 +8308,10 @@ block14:
 	VPSHUFB         Z6, Z2, Z6
 	VPADDB          Z1, Z5, Z5
 	VPADDB          Z1, Z6, Z6
-	VBROADCASTI32X4 120(AX)(CX*2), Z7
-	VINSERTI32X4    $0x01, 120(DI)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x02, 120(R8)(CX*2), Z7, Z7
-	VINSERTI32X4    $0x03, 120(R9)(CX*2), Z7, Z7
+	VBROADCASTI32X4 120(DI)(CX*2), Z7
+	VINSERTI32X4    $0x01, 120(R8)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x02, 120(R9)(CX*2), Z7, Z7
+	VINSERTI32X4    $0x03, 120(R10)(CX*2), Z7, Z7
 	VPSRLW          $0x04, Z7, Z8
 	VPANDD          c0<>+0(SB), Z7, Z7
 	VPANDD          c0<>+0(SB), Z8, Z8
@@ -7920,10 +8319,10 @@ block14:
 	VPSHUFB         Z8, Z2, Z8
 	VPADDB          Z1, Z7, Z7
 	VPADDB          Z1, Z8, Z8
-	VBROADCASTI32X4 120(AX)(SI*1), Z9
-	VINSERTI32X4    $0x01, 120(DI)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x02, 120(R8)(SI*1), Z9, Z9
-	VINSERTI32X4    $0x03, 120(R9)(SI*1), Z9, Z9
+	VBROADCASTI32X4 120(DI)(SI*1), Z9
+	VINSERTI32X4    $0x01, 120(R8)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x02, 120(R9)(SI*1), Z9, Z9
+	VINSERTI32X4    $0x03, 120(R10)(SI*1), Z9, Z9
 	VPSRLW          $0x04, Z9, Z10
 	VPANDD          c0<>+0(SB), Z9, Z9
 	VPANDD          c0<>+0(SB), Z10, Z10
@@ -7955,10 +8354,11 @@ block14:
 	VMOVDQU32       Z3, 4800(BX)
 	VPUNPCKHQDQ     Z6, Z4, Z3
 	VMOVDQU32       Z3, 4864(BX)
-	ADDQ            $+136, AX
+	ADDQ            $+2176, R11
 	ADDQ            $+136, DI
 	ADDQ            $+136, R8
 	ADDQ            $+136, R9
+	ADDQ            $+136, R10
 	ADDQ            $+4928, BX
 	DECQ            DX
 	JNZ             block14

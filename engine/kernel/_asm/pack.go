@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math/bits"
+
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -103,6 +105,7 @@ func (p *pack) transpose(r [4]reg.VecVirtual, slot func(k int) int) {
 		p.VPUNPCKLDQ(r[2*i+1], r[2*i], a[i])
 		p.VPUNPCKHDQ(r[2*i+1], r[2*i], b[i])
 	}
+	p.prefetch(p.perRow)
 	for i, v := range [][2]reg.VecVirtual{a, b} {
 		t := p.vec()
 		p.VPUNPCKLQDQ(v[1], v[0], t)
@@ -151,9 +154,22 @@ func (g *gen) pack(name, doc string, wBytes, slots int, setup func(*pack) func()
 	g.VPBROADCASTW(x, p.minus)
 	p.low = p.constant(0x0f)
 	body := setup(p)
+	// As in the gemv kernels the next rows are asked for in the order of their
+	// addresses.
+	ahead, rows := g.GP64(), g.width()/4
+	g.MOVQ(rb, ahead)
+	g.SHLQ(operand.U8(bits.Len(uint(rows))-1), ahead)
+	g.ADDQ(w, ahead)
+	g.pending, g.perRow = nil, 0
+	for o := 0; o < rows*wBytes; o += 64 {
+		g.pending = append(g.pending, at(ahead, o))
+	}
+	g.perRow = (len(g.pending)*4 + slots - 1) / slots // a transposition fills four slots
 	loop := g.label("block")
 	g.Label(loop)
 	body()
+	g.prefetch(len(g.pending))
+	g.ADDQ(operand.I32(rows*wBytes), ahead)
 	for _, b := range p.base {
 		g.ADDQ(operand.I32(wBytes), b)
 	}
