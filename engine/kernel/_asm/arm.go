@@ -93,11 +93,8 @@ var (
 	smlalH  = op3{"smlal", 0x0e608000, [3]string{"4s", "4h", "4h"}}
 	smlal2H = op3{"smlal2", 0x4e608000, [3]string{"4s", "8h", "8h"}}
 
-	addB  = same("add", 0x4e208400, "16b")
-	addS  = same("add", 0x4ea08400, "4s")
 	subB  = same("sub", 0x6e208400, "16b")
 	subS  = same("sub", 0x6ea08400, "4s")
-	mulS  = same("mul", 0x4ea09c00, "4s")
 	mlaS  = same("mla", 0x4ea09400, "4s")
 	addpS = same("addp", 0x4ea0bc00, "4s")
 	addpH = same("addp", 0x4e60bc00, "8h")
@@ -154,7 +151,6 @@ var (
 	sqxtnH  = op2{"sqxtn", 0x0e214800, [2]string{"8b", "8h"}}
 	sqxtn2H = op2{"sqxtn2", 0x4e214800, [2]string{"16b", "8h"}}
 	negS    = op2{"neg", 0x6ea0b800, [2]string{"4s", "4s"}}
-	not     = op2{"not", 0x6e205800, [2]string{"16b", "16b"}}
 	umaxv   = op2{"umaxv", 0x6eb0a800, [2]string{"s", "4s"}}
 	addv    = op2{"addv", 0x4eb1b800, [2]string{"s", "4s"}}
 )
@@ -166,10 +162,6 @@ func (a *arm) un(o op2, d, n v) {
 // Shifts by n of bytes (size 8) or of dwords (size 32).
 func (a *arm) ushr(size int, d, s v, n int) {
 	a.word(0x6f000400|uint32(2*size-n)<<16|uint32(s)<<5|uint32(d), "ushr v%d, v%d, #%d of %d bits", d, s, n, size)
-}
-
-func (a *arm) sshr(size int, d, s v, n int) {
-	a.word(0x4f000400|uint32(2*size-n)<<16|uint32(s)<<5|uint32(d), "sshr v%d, v%d, #%d of %d bits", d, s, n, size)
 }
 
 func (a *arm) shl(size int, d, s v, n int) {
