@@ -62,6 +62,7 @@ type Result struct {
 	Memory Memory `json:"memory"`
 
 	Config     any      `json:"config"` // the whole resolved configuration
+	Build      string   `json:"build"`  // the program's version, revision and instruction set; set by the program
 	Flags      []string `json:"flags"`  // traced, simulated, contended, lossy
 	TextSHA256 string   `json:"text_sha256"`
 }

@@ -111,7 +111,10 @@ func (r jsonReport) opened(*engine.Session, int64) error { return nil }
 
 func (r jsonReport) delta(engine.Delta) error { return nil }
 
-func (r jsonReport) finished(run *engine.Run) error { return r.out.line("", &run.Result) }
+func (r jsonReport) finished(run *engine.Run) error {
+	run.Result.Build = versionText()
+	return r.out.line("", &run.Result)
+}
 
 // textReport streams the answer to standard output. What the model thinks
 // goes to standard error: it is not the answer, but a silent program looks

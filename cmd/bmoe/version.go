@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"bmoe/engine/kernel"
 )
 
 // version is the program's own.
@@ -19,5 +21,5 @@ func versionText() string {
 			}
 		}
 	}
-	return fmt.Sprintf("bmoe %s%s (%s %s/%s)", version, rev, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("bmoe %s%s (%s %s/%s %s)", version, rev, runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel.Instructions())
 }

@@ -16,9 +16,6 @@ var quantFuncs = map[Type]func(dst []byte, src []float32){
 	Q2_K: quantQ2K, Q3_K: quantQ3K, Q4_K: quantQ4K, Q5_K: quantQ5K, Q6_K: quantQ6K, IQ4_XS: quantIQ4XS,
 }
 
-// CanQuantize reports whether Quantize knows the type.
-func CanQuantize(t Type) bool { return quantFuncs[t] != nil }
-
 // Quantize writes src as whole blocks of type t to dst, which must have
 // exactly the size that t.RowBytes gives. Values that the type cannot hold are
 // moved to the nearest it can; they must be finite.

@@ -113,13 +113,3 @@ func (t Type) RowBytes(n int64) (int64, error) {
 	}
 	return n / int64(l.elems) * int64(l.bytes), nil
 }
-
-// ParseType returns the type with the given name, as printed by String.
-func ParseType(name string) (Type, bool) {
-	for t, l := range layouts {
-		if name != "" && l.name == name {
-			return Type(t), true
-		}
-	}
-	return 0, false
-}
