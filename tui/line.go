@@ -26,12 +26,6 @@ func (t *theme) colour(rank int, st style, label, value string) part {
 	return part{st.on(label) + " " + value, t.width(label) + 1 + t.width(value), rank}
 }
 
-// ranked returns the part with another rank.
-func (p part) ranked(rank int) part {
-	p.rank = rank
-	return p
-}
-
 // fit joins as many parts as fit into max columns with a gap between them and
 // returns the line with its width. Parts of rank 0 are never dropped; if they
 // alone are too long, the line is cut.
