@@ -7,11 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"bmoe/engine/chat"
 	"bmoe/engine/kernel"
-	"bmoe/engine/model"
 	"bmoe/engine/sample"
 	"bmoe/engine/tokenizer"
 	"bmoe/flashio"
@@ -77,6 +78,11 @@ func (s *Session) begin(ctx context.Context, b *beginning) (*Run, error) {
 	if b.base, err = s.rewind(b.base); err != nil {
 		return nil, err
 	}
+	// Again comes back to here.
+	if err := s.state.Mark(); err != nil {
+		return nil, err
+	}
+	b.marks = s.places(ids, b)
 	s.last, s.dropped = b, b.dropped+dropped
 	return s.run(ctx, b, ids, rendered, started)
 }
@@ -131,18 +137,50 @@ func (s *Session) promptIDs(b *beginning) (ids []int32, rendered string, dropped
 	return ids, rendered, dropped, nil
 }
 
-// rewind brings the state back to n positions, or as far as it can go.
+// rewind brings the state back to n positions, or to the nearest mark before.
 func (s *Session) rewind(n int) (int, error) {
-	err := s.state.Truncate(n)
-	if errors.Is(err, model.ErrNotTruncatable) {
-		n = 0
-		err = s.state.Restore(s.start)
-	}
-	if err != nil {
-		return 0, err
-	}
+	n, err := s.state.Rewind(n)
 	s.ids = s.ids[:n]
-	return n, nil
+	return n, err
+}
+
+// leastMark is how many ids a prompt begins with for their end to be worth a
+// mark: fewer are computed again as quickly as a batch of their own takes.
+const leastMark = 16
+
+// places returns where the prefill of ids stops to mark the state, in order: at
+// the end of what every chat with these system messages begins with, and of the
+// conversation, before the words that ask for an answer. (A mark at the end of the
+// answer follows when it is there.) Both are found by comparing ids, because
+// templates add to what they are given, and leave parts of it out.
+func (s *Session) places(ids []int32, b *beginning) []int {
+	if s.cfg.Raw || s.state.Marks().Most == 0 {
+		return nil
+	}
+	ms := s.conversation.Messages
+	user := slices.IndexFunc(ms, func(m chat.Message) bool { return m.Role != chat.System })
+	other := "0"
+	if strings.HasPrefix(strings.TrimSpace(ms[user].Content), other) {
+		other = "1"
+	}
+	var places []int
+	for _, alike := range []struct {
+		messages []chat.Message
+		ask      bool
+	}{
+		{append(slices.Clone(ms[:user]), chat.Message{Role: chat.User, Content: other}), true},
+		{ms, false},
+	} {
+		_, have, err := s.text.render(alike.messages, b.thinking, alike.ask)
+		if err != nil {
+			continue // some templates refuse what asks for no answer: then there is no mark
+		}
+		if n := chat.CommonPrefix(have, ids); n >= leastMark && n > b.base && n < len(ids) && !slices.Contains(places, n) {
+			places = append(places, n)
+		}
+	}
+	slices.Sort(places)
+	return places
 }
 
 // answer is what a generation has produced so far.
@@ -176,6 +214,9 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	s.compute.OnLayer = s.meter.onLayer
 	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
 	s.compute.OnLayer = nil
+	if err == nil {
+		err = s.state.Mark() // the next turn goes on from here
+	}
 	s.flush(a, b.request.OnDelta)
 	s.meter.end()
 	if err != nil {
@@ -193,8 +234,12 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 		}
 		return stopError, err
 	}
+	marks := b.marks
 	for at := b.base; at < len(ids); {
 		n := min(s.cfg.UBatch, len(ids)-at)
+		if len(marks) > 0 {
+			n = min(n, marks[0]-at)
+		}
 		var logits []float32
 		if at+n == len(ids) {
 			logits = s.logits
@@ -203,6 +248,12 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 			return failed(err)
 		}
 		at += n
+		if len(marks) > 0 && at == marks[0] {
+			marks = marks[1:]
+			if err := s.state.Mark(); err != nil {
+				return failed(err)
+			}
+		}
 		s.meter.prefilled(at - b.base)
 	}
 	for step := 1; ; step++ {
@@ -255,8 +306,7 @@ func (s *Session) forward(ctx context.Context, ids []int32, logits []float32) er
 	f := &s.pass
 	f.ctx, f.ids, f.logits, f.err = ctx, ids, logits, nil
 	if err := flashio.Guard(f.guarded); err != nil {
-		// What the layers had appended is cut off, as after any other error.
-		return errors.Join(err, s.state.Truncate(len(s.ids)))
+		return err
 	}
 	if f.err == nil {
 		s.ids = append(s.ids, ids...)

@@ -372,9 +372,6 @@ func (s *Session) openState(_ context.Context, _ func(float64)) error {
 			s.warnings = append(s.warnings, w)
 		}
 	}
-	if s.start, err = s.state.Checkpoint(); err != nil {
-		return err
-	}
 	s.logits = make([]float32, s.arch.Info().Vocab)
 	s.ids = make([]int32, 0, s.cfg.Ctx)
 	return s.arch.Prepare(s.compute, s.cfg.UBatch, s.cfg.Ctx)

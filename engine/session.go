@@ -39,7 +39,6 @@ type Session struct {
 	registry *model.Registry
 	compute  *model.Compute
 	state    model.State
-	start    model.Checkpoint // the empty state, for those that cannot be truncated
 
 	dense      *flashio.Arena // nil unless the dense policy is anon
 	mappings   []*flashio.Mapping
@@ -68,6 +67,7 @@ type beginning struct {
 	conversation chat.Conversation // before the user's message
 	dropped      int               // turns that it had lost by then
 	base         int               // positions of the state that were kept
+	marks        []int             // where its prefill stops to mark the state
 	thinking     *bool
 }
 

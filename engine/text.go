@@ -49,11 +49,16 @@ func newText(f *gguf.File, template string) (*Text, error) {
 // Prompt renders messages as the model expects them before it answers, and
 // returns the text and its ids. thinking is nil where the template decides.
 func (t *Text) Prompt(messages []chat.Message, thinking *bool) (string, []int32, error) {
+	return t.render(messages, thinking, true)
+}
+
+// render renders messages, with the words that ask for an answer or without.
+func (t *Text) render(messages []chat.Message, thinking *bool, ask bool) (string, []int32, error) {
 	if t.TemplateErr != nil {
 		return "", nil, t.TemplateErr
 	}
 	text, err := t.Template.RenderMessages(messages, chat.Options{
-		AddGenerationPrompt: true, EnableThinking: thinking,
+		AddGenerationPrompt: ask, EnableThinking: thinking,
 		BOS: t.special(t.Tokenizer.BOS()), EOS: t.special(t.Tokenizer.EOS()),
 	})
 	if err != nil {

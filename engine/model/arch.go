@@ -4,7 +4,6 @@ package model
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,38 +48,8 @@ type Arch interface {
 	// Forward appends ids to st. logits receives [vocab] for the last position
 	// or [len(ids) x vocab] for every one, and may be nil if none is wanted. It
 	// polls ctx between layers. After an error or a cancellation the state's
-	// Len is what it was before; a recurrent state must be restored from a
-	// checkpoint.
+	// Len is what it was before, and the state is dirty until Rewind.
 	Forward(ctx context.Context, c *Compute, st State, ids []int32, logits []float32) error
-}
-
-// ErrNotTruncatable is returned by Truncate where a layer is recurrent: what
-// it has seen cannot be taken back, only restored from a checkpoint.
-var ErrNotTruncatable = errors.New("the state of a recurrent layer cannot be truncated")
-
-// State is what a model remembers of a sequence.
-type State interface {
-	// Len returns the number of positions in the state.
-	Len() int
-	// Cap returns the number of positions that it has room for.
-	Cap() int
-	// Truncate forgets the positions from n on.
-	Truncate(n int) error
-	// Checkpoint captures the state, for what cannot be truncated.
-	Checkpoint() (Checkpoint, error)
-	// Restore goes back to a checkpoint of this state.
-	Restore(Checkpoint) error
-	// Bytes returns the memory that the state holds.
-	Bytes() int64
-	Close() error
-}
-
-// Checkpoint is a captured state.
-type Checkpoint interface {
-	// Len returns the positions in the captured state.
-	Len() int
-	// Bytes returns the memory that the checkpoint holds.
-	Bytes() int64
 }
 
 // Compute is what a forward pass is given: everything that is shared between

@@ -97,7 +97,8 @@ func newQwen3MoE(l *loader) (Arch, error) {
 func (m *qwen3moe) Info() Info { return m.info }
 
 func (m *qwen3moe) NewState(n int, kv kernel.KVType) (State, error) {
-	return newKVState(len(m.layers), kernel.KVSpec{Heads: m.kvHeads, KeyDim: m.headDim, ValDim: m.valDim, Ctx: n, Type: kv})
+	spec := kernel.KVSpec{Heads: m.kvHeads, KeyDim: m.headDim, ValDim: m.valDim, Ctx: n, Type: kv}
+	return newState(n, repeat(len(m.layers), kvSpec{spec}))
 }
 
 // qwen3moeScratch is the memory of a forward pass, for the largest batch, and
@@ -147,10 +148,10 @@ func (m *qwen3moe) Scratch() int64 {
 }
 
 func (m *qwen3moe) Forward(ctx context.Context, c *Compute, st State, ids []int32, logits []float32) error {
-	kv, n := st.(*kvState), len(ids)
-	pos := kv.Len()
-	if n > kv.Cap()-pos {
-		return fmt.Errorf("%d positions after %d exceed the state's room for %d", n, pos, kv.Cap())
+	kv, n := st.(*state), len(ids)
+	pos, err := kv.begin(n)
+	if err != nil {
+		return err
 	}
 	s := &m.scratch
 	s.ids = ids
@@ -158,21 +159,21 @@ func (m *qwen3moe) Forward(ctx context.Context, c *Compute, st State, ids []int3
 	m.rope.Table(s.table, pos, n)
 	for i := range m.layers {
 		if err := ctx.Err(); err != nil {
-			return kv.undo(pos, err)
+			return err
 		}
 		s.layer = &m.layers[i]
-		if err := m.attention(c, kv.layers[i], pos, n); err != nil {
-			return kv.undo(pos, err)
+		if err := m.attention(c, kv.layers[i].(kvLayer).KV, pos, n); err != nil {
+			return err
 		}
 		if err := m.experts(c, i, n); err != nil {
-			return kv.undo(pos, err)
+			return err
 		}
 		if c.OnLayer != nil {
 			c.OnLayer(i, s.x[:n*m.info.Embd])
 		}
 	}
-	kv.n = pos + n
 	m.head(c, n, logits)
+	kv.commit(n) // last: a fault in the head's weights leaves the state dirty too
 	return nil
 }
 

@@ -1,0 +1,268 @@
+package model
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"testing"
+
+	"bmoe/engine/kernel"
+	"bmoe/internal/conform"
+)
+
+// recurrentSpec is a layer that remembers only a digest of what it has seen, in
+// size bytes.
+type recurrentSpec struct{ size int64 }
+
+func (r recurrentSpec) Bytes() (int64, error) { return r.size, nil }
+
+func (r recurrentSpec) open(mem []byte) (layerState, error) {
+	return &recurrentLayer{mem[:r.size]}, nil
+}
+
+type recurrentLayer struct{ mem []byte }
+
+func (r *recurrentLayer) reaches(n int) bool { return n == 0 }
+func (r *recurrentLayer) truncate(n int) {
+	if n != 0 {
+		panic("a recurrent layer was truncated")
+	}
+	clear(r.mem)
+}
+func (r *recurrentLayer) markBytes() int         { return len(r.mem) }
+func (r *recurrentLayer) save(dst []byte)        { copy(dst, r.mem) }
+func (r *recurrentLayer) load(src []byte, _ int) { copy(r.mem, src) }
+
+// digest returns what the layer remembers.
+func (r *recurrentLayer) digest() uint64 { return binary.LittleEndian.Uint64(r.mem) }
+
+// see takes an id in.
+func (r *recurrentLayer) see(id int32) {
+	for i := 0; i+8 <= len(r.mem); i += 8 {
+		b := r.mem[i:]
+		binary.LittleEndian.PutUint64(b, (binary.LittleEndian.Uint64(b)+uint64(id)+1)*0x9e3779b97f4a7c15)
+	}
+}
+
+// hybrid is a state with a layer of every kind.
+func hybrid(t *testing.T, mark int64) *state {
+	t.Helper()
+	kv := kvSpec{kernel.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200, Type: kernel.KVF32}}
+	s, err := newState(200, []layerSpec{kv, recurrentSpec{mark}, kv})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// forward takes ids in as a Forward would. It fails in the second layer if told to.
+func forward(t *testing.T, s *state, fail bool, ids ...int32) {
+	t.Helper()
+	pos, err := s.begin(len(ids))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range s.layers {
+		for i, id := range ids {
+			switch l := l.(type) {
+			case kvLayer:
+				x := []float32{float32(id), 0, 0, 0}
+				if err := l.Append(pos+i, x, x); err != nil {
+					t.Fatal(err)
+				}
+			case *recurrentLayer:
+				l.see(id)
+				if fail {
+					return
+				}
+			}
+		}
+	}
+	s.commit(len(ids))
+}
+
+func TestRewindGoesBackToMarks(t *testing.T) {
+	s := hybrid(t, 24)
+	layer := s.layers[1].(*recurrentLayer)
+	digests := map[int]uint64{0: 0} // by length
+	grow := func(n int, mark bool) {
+		t.Helper()
+		for s.n < n {
+			forward(t, s, false, int32(s.n))
+		}
+		digests[n] = layer.digest()
+		if mark {
+			if err := s.Mark(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// back rewinds to n and expects to come to want.
+	back := func(n, want int) {
+		t.Helper()
+		got, err := s.Rewind(n)
+		if err != nil || got != want || s.Len() != want {
+			t.Fatalf("rewound to %d: at %d of %d, %v; want %d", n, got, s.Len(), err, want)
+		}
+		if layer.digest() != digests[want] {
+			t.Fatalf("at %d the recurrent layer has another state than on the way there", want)
+		}
+		for _, i := range []int{0, 2} {
+			if kv := s.layers[i].(kvLayer); kv.Len() != want {
+				t.Fatalf("a layer holds %d positions of %d", kv.Len(), want)
+			}
+		}
+	}
+	grow(10, true)
+	grow(20, true)
+	grow(25, false)
+	back(25, 25) // nothing to do
+	back(24, 20)
+	grow(30, true)
+	grow(40, true)
+	grow(50, true) // a fifth: 20 gives way, 10 stays
+	if m := s.Marks(); m.Kept != 4 || m.Most != 4 || m.Bytes != 4*64 {
+		t.Errorf("%+v", m)
+	}
+	back(45, 40)
+	back(29, 10)
+	grow(20, true)
+	back(15, 10)
+	back(9, 0)
+	if m := s.Marks(); m.Kept != 0 {
+		t.Errorf("in an empty state there are marks: %+v", m)
+	}
+	grow(12, true)
+	grow(13, false)
+	back(12, 12)
+	// The same place twice is one mark.
+	for range 3 {
+		grow(12, true)
+	}
+	if m := s.Marks(); m.Kept != 1 {
+		t.Errorf("%+v", m)
+	}
+	for _, n := range []int{-1, 14} {
+		if _, err := s.Rewind(n); err == nil {
+			t.Errorf("rewound from 12 to %d", n)
+		}
+	}
+}
+
+func TestFailedForwardLeavesTheStateDirty(t *testing.T) {
+	s := hybrid(t, 24)
+	layer := s.layers[1].(*recurrentLayer)
+	forward(t, s, false, 1, 2, 3)
+	if err := s.Mark(); err != nil {
+		t.Fatal(err)
+	}
+	want := layer.digest()
+	forward(t, s, false, 4, 5)
+	forward(t, s, true, 6)
+	if s.Len() != 5 {
+		t.Errorf("a failed forward pass left %d positions, want 5", s.Len())
+	}
+	if _, err := s.begin(1); !errors.Is(err, errDirty) {
+		t.Errorf("a dirty state goes on: %v", err)
+	}
+	if err := s.Mark(); !errors.Is(err, errDirty) {
+		t.Errorf("a dirty state is marked: %v", err)
+	}
+	// Where it stands it cannot stay: the recurrent layer has seen too much.
+	if n, err := s.Rewind(5); n != 3 || err != nil || layer.digest() != want {
+		t.Errorf("rewound to %d, %v", n, err)
+	}
+	forward(t, s, false, 4)
+
+	// A failure before the first mark leaves the empty state.
+	s = hybrid(t, 24)
+	forward(t, s, true, 1, 2)
+	if n, err := s.Rewind(0); n != 0 || err != nil || s.layers[1].(*recurrentLayer).digest() != 0 {
+		t.Errorf("rewound to %d, %v", n, err)
+	}
+	forward(t, s, false, 1)
+}
+
+func TestMarksAreBounded(t *testing.T) {
+	for size, want := range map[int64]int{64 << 20: 4, 100 << 20: 2, 200 << 20: 1, 300 << 20: 1} {
+		s := hybrid(t, size)
+		m := s.Marks()
+		if m.Most != want || m.Bytes != int64(want)*size || s.Bytes() < size+m.Bytes {
+			t.Errorf("marks of %d MiB: %+v, state of %d bytes; want %d marks", size>>20, m, s.Bytes(), want)
+		}
+	}
+	// One mark that moves along, where there is no room for two.
+	s := hybrid(t, 200<<20)
+	s.layers[1].(*recurrentLayer).mem = s.layers[1].(*recurrentLayer).mem[:8] // less to copy
+	for i := range int32(3) {
+		forward(t, s, false, i)
+		if err := s.Mark(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forward(t, s, false, 3)
+	if n, err := s.Rewind(3); n != 3 || err != nil {
+		t.Errorf("rewound to %d, %v; want the newest mark at 3", n, err)
+	}
+	plain, err := newState(200, repeat(2, kvSpec{kernel.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if m := plain.Marks(); m != (Marks{}) {
+		t.Errorf("a state that reaches every length keeps marks: %+v", m)
+	}
+}
+
+// TestRewoundStateGivesTheSameLogits: also after a pass that was cancelled in
+// the middle.
+func TestRewoundStateGivesTheSameLogits(t *testing.T) {
+	m := load(t, conform.File(t, "models/qwen3moe.gguf"), kernel.Fast, 2, 32)
+	st, err := m.arch.NewState(64, kernel.KVF16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	logits := func(ctx context.Context, ids ...int32) ([]byte, error) {
+		l := make([]float32, m.arch.Info().Vocab)
+		err := m.arch.Forward(ctx, m.c, st, ids, l)
+		return fmt.Append(nil, l), err
+	}
+	first, err := logits(context.Background(), 1, 2, 3, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := logits(context.Background(), 5, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	m.c.OnLayer = func(int, []float32) { cancel() }
+	if _, err := logits(ctx, 7, 8, 9); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	m.c.OnLayer = nil
+	if _, err := logits(context.Background(), 7); !errors.Is(err, errDirty) {
+		t.Errorf("after a cancelled pass the state goes on: %v", err)
+	}
+	for _, c := range []struct {
+		to   int
+		ids  []int32
+		want []byte
+	}{{4, []int32{5, 6}, second}, {0, []int32{1, 2, 3, 4}, first}} {
+		if n, err := st.Rewind(c.to); n != c.to || err != nil {
+			t.Fatalf("rewound to %d: at %d, %v", c.to, n, err)
+		}
+		got, err := logits(context.Background(), c.ids...)
+		if err != nil || !bytes.Equal(got, c.want) {
+			t.Errorf("from %d on the logits are others, %v", c.to, err)
+		}
+	}
+}
