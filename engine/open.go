@@ -130,6 +130,7 @@ func (s *Session) openFile(_ context.Context, _ func(float64)) error {
 	if s.text, err = newText(s.file, s.cfg.Template); err != nil {
 		return err
 	}
+	s.warnings = append(s.warnings, s.text.Tokenizer.Warnings()...)
 	info := s.arch.Info()
 	if got := s.text.Tokenizer.Len(); got > info.Vocab {
 		return fmt.Errorf("%s: the vocabulary has %d tokens, but the embedding only %d rows", s.cfg.Model, got, info.Vocab)

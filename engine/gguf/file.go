@@ -149,6 +149,11 @@ func openShard(path string) (*header, Shard, error) {
 	}
 	h, err := parse(f, info.Size(), path)
 	if err != nil {
+		if _, ok := errors.AsType[*FormatError](err); ok {
+			if piece := pieceError(path); piece != nil {
+				return nil, s, piece
+			}
+		}
 		return nil, s, err
 	}
 	s.Size, s.DataOffset = info.Size(), h.data

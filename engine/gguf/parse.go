@@ -67,7 +67,12 @@ func (c *cursor) start() (uint32, error) {
 		return 0, err
 	}
 	if string(b) != magic {
-		return 0, fileError(c.path, "not a GGUF file: it starts with %s instead of %q", quote(string(b)), magic)
+		head := make([]byte, min(c.size, 64))
+		n, err := c.r.ReadAt(head, 0)
+		if n < len(magic) {
+			return 0, fmt.Errorf("read %s: %w", c.path, err)
+		}
+		return 0, mistaken(c.path, head[:n])
 	}
 	version, err := c.u32("the version")
 	switch {

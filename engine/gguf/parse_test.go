@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
 	"bmoe/engine/quant"
+	"bmoe/internal/conform"
 )
 
 func TestTruncatedAnywhere(t *testing.T) {
@@ -270,4 +273,47 @@ func TestHeaderLargerThanWindow(t *testing.T) {
 	if long, err := f.Meta.String("long"); err != nil || len(long) != 1000000 || long[999999] != '9' {
 		t.Errorf("long: %d bytes, %v", len(long), err)
 	}
+}
+
+// What people take for a model is named for what it is, with what to do.
+func TestFilesTakenForModels(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		file  string
+		words []string
+	}{
+		{"LFS pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 18556686912\n", []string{"Git LFS pointer", "git lfs pull"}},
+		{"page", "\n<!DOCTYPE html>\n<html><body>Sign in</body></html>", []string{"HTML page", "download the file itself"}},
+		{"page with a mark", "\ufeff<HTML>", []string{"HTML page"}},
+		{"short text", "hello", []string{"not a GGUF file", `"hell"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := parseBytes([]byte(c.file))
+			wantBad(t, err, c.words...)
+		})
+	}
+}
+
+// The pieces of a file that was cut by size ask to be joined; joined they open.
+func TestPiecesAskToBeJoined(t *testing.T) {
+	whole := file(t, smallWriter(t))
+	dir := conform.TempDir(t)
+	write := func(name string, b []byte) string {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, b, 0o644))
+		return path
+	}
+	half := len(whole) / 2
+	for i, b := range [][]byte{whole[:half], whole[half:]} {
+		path := write(fmt.Sprintf("m.gguf.part%dof2", i+1), b)
+		_, err := Open(path)
+		wantBad(t, err, fmt.Sprintf("piece %d of 2", i+1), "cat m.gguf.part1of2 m.gguf.part2of2 > m.gguf", "copy /b m.gguf.part1of2+m.gguf.part2of2 m.gguf")
+	}
+	_, err := Open(write("m.gguf.part03of12", whole[half:]))
+	wantBad(t, err, "piece 3 of 12", "cat m.gguf.part01of12 m.gguf.part02of12 ... m.gguf.part12of12 >")
+	if _, err := Open(write("m.gguf.part1of1", whole)); err != nil {
+		t.Errorf("a whole file with such a name: %v", err)
+	}
+	_, err = Open(write("m.gguf.part3of2", whole[half:]))
+	wantBad(t, err, "not a GGUF file")
 }

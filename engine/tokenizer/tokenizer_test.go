@@ -53,7 +53,6 @@ func TestNewErrors(t *testing.T) {
 		{with(keyPre, nil), `unknown tokenizer.ggml.pre ""`},
 		{with(keyTokens, nil), keyTokens},
 		{with(keyTokens, []string{}), "0 elements"},
-		{with(keyTokens, []string{"a", "b", "a"}), `duplicate token "a" has ids 0 and 2`},
 		{with(keyTokenType, []int64{1, 1}), "has 2 elements, but"},
 		{with(keyTokenType, "x"), "wrong type"},
 		{with(keyMerges, nil), keyMerges},
@@ -66,6 +65,36 @@ func TestNewErrors(t *testing.T) {
 		if _, err := New(c.meta); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
+	}
+}
+
+// Published vocabularies have texts twice. They load, the later token is the one
+// that a text becomes, both decode, and a warning names a pair.
+func TestTextsThatAreThereTwice(t *testing.T) {
+	m := tiny()
+	texts := append(slices.Clone(m[keyTokens].([]string)), "he", "he", "")
+	types := m[keyTokenType].([]int64)
+	for range 3 {
+		types = append(slices.Clone(types), int64(Normal))
+	}
+	m[keyTokens], m[keyTokenType] = texts, types
+	tok := mustNew(t, m)
+	first := int32(slices.Index(texts, "he"))
+	last := int32(len(texts) - 2)
+	if id, _ := tok.ID("he"); id != last || first == last {
+		t.Errorf("the text has id %d, want the last of its tokens, %d (the first is %d)", id, last, first)
+	}
+	if got := tok.Encode("he", Options{}); !slices.Equal(got, []int32{last}) {
+		t.Errorf("encoded as %v, want %d", got, last)
+	}
+	if got := tok.Decode([]int32{first, last}, false); got != "hehe" {
+		t.Errorf("decoded as %q", got)
+	}
+	if w := tok.Warnings(); len(w) != 1 || !strings.Contains(w[0], `"he"`) || !strings.HasPrefix(w[0], "2 tokens") {
+		t.Errorf("warnings %q", w)
+	}
+	if w := mustNew(t, tiny()).Warnings(); w != nil {
+		t.Errorf("warnings about a sound vocabulary: %q", w)
 	}
 }
 

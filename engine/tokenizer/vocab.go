@@ -35,6 +35,9 @@ type vocab struct {
 	blob  string   // the bytes that the tokens stand for, one after the other
 	ends  []uint32 // of each token's bytes in blob
 
+	doubles int      // tokens whose text an earlier one has too
+	double  [2]int32 // the first such pair
+
 	bos, eos, eot, unknown int32
 	eog                    map[int32]bool
 }
@@ -57,8 +60,11 @@ func (v *vocab) load(meta Metadata) error {
 		if text == "" { // some converters leave holes
 			continue
 		}
-		if first, ok := v.table.add(v.texts, int32(i)); !ok {
-			return fmt.Errorf("%s: duplicate token %q has ids %d and %d", keyTokens, text, first, i)
+		if before, ok := v.table.add(v.texts, int32(i)); !ok {
+			v.doubles++
+			if v.doubles == 1 {
+				v.double = [2]int32{before, int32(i)}
+			}
 		}
 	}
 	return v.loadSpecials(meta)
@@ -137,6 +143,16 @@ func (v *vocab) Token(id int32) (text string, kind Kind) {
 		return "", Undefined
 	}
 	return v.texts[id], v.kinds[id]
+}
+
+// Warnings returns what is odd about the vocabulary but does not keep it from
+// being used, a line each.
+func (v *vocab) Warnings() []string {
+	if v.doubles == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("%d tokens of the vocabulary have a text that another one has too (ids %d and %d are both %q); the last of them is used",
+		v.doubles, v.double[0], v.double[1], v.texts[v.double[1]])}
 }
 
 // ID returns the id of the token with this text, as the file has it.
@@ -263,8 +279,8 @@ func newTable(n int) table {
 	return table{seed: maphash.MakeSeed(), slots: make([]int32, size)}
 }
 
-// add enters an id, unless its text is there already: then it returns the id
-// that has it.
+// add enters an id. If its text is there already the later id takes its place,
+// as in llama.cpp, and add returns the earlier one and false.
 func (t *table) add(texts []string, id int32) (int32, bool) {
 	mask := uint64(len(t.slots) - 1)
 	for i := maphash.String(t.seed, texts[id]) & mask; ; i = (i + 1) & mask {
@@ -273,6 +289,7 @@ func (t *table) add(texts []string, id int32) (int32, bool) {
 			t.slots[i] = id + 1
 			return id, true
 		case texts[s-1] == texts[id]:
+			t.slots[i] = id + 1
 			return s - 1, false
 		}
 	}
