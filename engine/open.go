@@ -141,6 +141,11 @@ func (s *Session) openFile(_ context.Context, _ func(float64)) error {
 	if n := s.registry.Unused; n > 0 {
 		s.warnings = append(s.warnings, fmt.Sprintf("%d tensors of the file are not used by %s", n, info.Arch))
 	}
+	zeros, err := zeroTails(s.file, info.Experts)
+	if err != nil {
+		return err
+	}
+	s.warnings = append(s.warnings, zeros...)
 	var paths []string
 	for _, sh := range s.file.Shards {
 		paths = append(paths, sh.Path)
