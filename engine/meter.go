@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -170,8 +171,8 @@ func (m *meter) reconfigured(s *Session) {
 		mode := s.reader.Mode()
 		l.Lanes.Engine, l.Lanes.Mode, l.Lanes.N = s.reader.Engine(), mode.String(), s.reader.Lanes()
 		l.Lanes.Reason = mode.Reason
-		if s.engineNote != "" {
-			l.Lanes.Reason = s.engineNote
+		if note := cmp.Or(s.engineNote, mode.Fallback); note != "" {
+			l.Lanes.Reason = note
 		}
 	})
 	m.look()

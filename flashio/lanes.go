@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"bmoe/internal/clock"
+	"bmoe/internal/crash"
 )
 
 // LaneOptions are the choices of OpenLanes.
@@ -31,14 +32,20 @@ func OpenLanes(set *Files, o LaneOptions) (Reader, error) {
 		return nil, err
 	}
 	l := &lanes{core: c}
-	for i := range o.Lanes {
+	l.start(o.Lanes)
+	return l, nil
+}
+
+// start starts n lanes.
+func (l *lanes) start(n int) {
+	for i := range n {
 		l.done.Go(func() { l.run(i) })
 	}
-	return l, nil
 }
 
 // run is one lane: it takes what is due next until the reader closes.
 func (l *lanes) run(i int) {
+	defer crash.Catch("lane")
 	for {
 		r := l.queue.take()
 		if r == nil {

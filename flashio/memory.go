@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync"
 	"unsafe"
+
+	"bmoe/internal/crash"
 )
 
 // Range is a stretch of address space that belongs to the program but not to
@@ -90,7 +92,10 @@ func (r *Range) Touch(offset, length, workers int) {
 	var wg sync.WaitGroup
 	for from := 0; from < len(b); from += part {
 		piece := b[from:min(from+part, len(b))]
-		wg.Go(func() { touchPages(piece, page) })
+		wg.Go(func() {
+			defer crash.Catch("memory")
+			touchPages(piece, page)
+		})
 	}
 	wg.Wait()
 }

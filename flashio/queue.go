@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"bmoe/internal/clock"
+	"bmoe/internal/crash"
 )
 
 // list is an intrusive FIFO of requests.
@@ -21,6 +22,17 @@ func (l *list) push(r *Request) {
 		l.head = r
 	}
 	l.tail = r
+	l.n++
+}
+
+func (l *list) pushFront(r *Request) {
+	r.queued, r.prev, r.next = l, nil, l.head
+	if l.head != nil {
+		l.head.prev = r
+	} else {
+		l.tail = r
+	}
+	l.head = r
 	l.n++
 }
 
@@ -133,6 +145,22 @@ func (q *queue) take() *Request {
 	}
 }
 
+// giveBack queues requests again that an engine had begun and could not serve,
+// before all others, in order.
+func (q *queue) giveBack(rs []*Request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.inFlight -= len(rs)
+	for _, r := range slices.Backward(rs) {
+		if r.Spec {
+			q.spec.pushFront(r)
+		} else {
+			q.demand.pushFront(r)
+		}
+	}
+	q.work.Broadcast()
+}
+
 // finished counts n requests as no longer in flight. It comes before ReadDone,
 // so that a caller who has seen its last request complete finds the reader idle.
 func (q *queue) finished(n int) {
@@ -196,6 +224,7 @@ func (q *queue) drain() {
 func refuse(rs []*Request) {
 	own := slices.Clone(rs)
 	go func() {
+		defer crash.Catch("lane")
 		for _, r := range own {
 			r.N, r.Err, r.Lane = 0, ErrClosed, -1
 			r.Queued, r.Started, r.Ended = clock.Now(), 0, 0

@@ -31,12 +31,12 @@ func Open(set *Files, engine string, o LaneOptions) (rd Reader, fallback string,
 // handles.
 type core struct {
 	set      *Files
-	engine   string
 	noDirect bool
 	queue    queue
 	lane     []laneCounters
 
 	state   sync.Mutex // guards what follows; the engine reads handles without it
+	engine  string
 	mode    Mode
 	handles [][]Handle // [lane][file]; replaced only while nothing is in flight
 	broken  error      // why there are no handles
@@ -83,7 +83,11 @@ func (c *core) Cancel(r *Request) bool { return c.queue.cancel(r) }
 
 func (c *core) Lanes() int { return len(c.lane) }
 
-func (c *core) Engine() string { return c.engine }
+func (c *core) Engine() string {
+	c.state.Lock()
+	defer c.state.Unlock()
+	return c.engine
+}
 
 func (c *core) Mode() Mode {
 	c.state.Lock()
@@ -111,18 +115,25 @@ func (c *core) Reopen() error {
 	defer c.queue.release()
 	c.state.Lock()
 	defer c.state.Unlock()
-	cerr := closeSet(c.handles)
-	handles, mode, err := openSet(c.set, len(c.handles), c.noDirect)
-	if err == nil {
-		c.mode = mode
-	} else {
-		handles = make([][]Handle, len(c.handles)) // none, and as many for another try
-	}
-	c.handles, c.broken = handles, err
-	if err := errors.Join(err, cerr); err != nil {
+	if err := c.reopenLocked(len(c.handles)); err != nil {
 		return fmt.Errorf("reopen %s: %w", c.engine, err)
 	}
 	return nil
+}
+
+// reopenLocked closes all handles and opens every file n times. Where that
+// fails, requests fail with the same error until it succeeds.
+func (c *core) reopenLocked(n int) error {
+	cerr := closeSet(c.handles)
+	handles, mode, err := openSet(c.set, n, c.noDirect)
+	if err == nil {
+		mode.Fallback = c.mode.Fallback
+		c.mode = mode
+	} else {
+		handles = make([][]Handle, n) // none, and as many for another try
+	}
+	c.handles, c.broken = handles, err
+	return errors.Join(err, cerr)
 }
 
 // closeHandles ends the reader after its engine has stopped: nothing is in

@@ -90,7 +90,8 @@ type Reader interface {
 	Lanes() int
 	// Mode says how the bytes are fetched, as it was found at the last open.
 	Mode() Mode
-	// Engine is "lanes" or "uring".
+	// Engine is "lanes" or "uring". A ring that fails for good is replaced by
+	// lanes; Mode then says why.
 	Engine() string
 	// Reopen closes every handle of every lane and only then opens them anew,
 	// because on Windows a lane that was opened under a mapping stays slow
@@ -115,6 +116,9 @@ type Mode struct {
 	Simulated bool
 	// Reason says why reads are not direct: empty when they are.
 	Reason string
+	// Fallback says why a reader that was opened as io_uring reads in lanes by
+	// now; empty unless the ring failed.
+	Fallback string
 }
 
 // String is the word that tables and panes show: direct, nocache, BUFFERED or

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -68,6 +69,9 @@ type ring struct {
 	entries       []submission
 	events        []completion
 	tail, pending uint32 // our end of the submission queue; what the kernel has not been told of
+
+	call  func(fd int, pending uint32) (taken uint32, errno syscall.Errno) // ringEnter; tests make it fail
+	pause func(ns int64)                                                   // sleep
 }
 
 // newRing sets up a ring with room for n submissions at once.
@@ -83,7 +87,7 @@ func newRing(n int) (*ring, error) {
 	default:
 		return nil, fmt.Errorf("%w (%w)", os.NewSyscallError("io_uring_setup", err), ErrNotAvailable)
 	}
-	r := &ring{fd: fd}
+	r := &ring{fd: fd, call: ringEnter, pause: sleep}
 	if err := r.attach(&p); err != nil {
 		r.close()
 		return nil, err
@@ -159,31 +163,63 @@ func (r *ring) read(fd int, buf []byte, off int64, userData uint64) {
 	r.pending++
 }
 
+// ringEnter gives the kernel what is pending and waits for a completion.
+func ringEnter(fd int, pending uint32) (taken uint32, errno syscall.Errno) {
+	n, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(fd), uintptr(pending), 1, ringEnterGetEvents, 0, 0)
+	return uint32(n), errno
+}
+
+// A kernel that is short of memory says EAGAIN, and usually not for long. It is
+// asked again after pauses that double, and given up after about three seconds.
+const (
+	firstPause int64 = 100_000     // ns
+	longPause  int64 = 100_000_000 // ns
+	patience         = 40          // calls without effect
+)
+
+// pauseAfter returns how long to wait after so many calls without effect, in ns.
+func pauseAfter(tries int) int64 { return min(firstPause<<min(tries, 16), longPause) }
+
 // enter tells the kernel what was added, and waits for at least one completion.
+// An error is for good: the ring is of no use any more.
 func (r *ring) enter() error {
 	atomic.StoreUint32(r.sqTail, r.tail)
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(r.pending), 1, ringEnterGetEvents, 0, 0)
+	for tries := 0; ; tries++ {
+		n, errno := r.call(r.fd, r.pending)
 		switch errno {
 		case 0:
-			r.pending -= uint32(n)
+			r.pending -= n
 			if r.pending == 0 {
 				return nil
 			}
-			// It took a part and did not wait. Give it the rest, unless there
-			// is something to do first.
-			if atomic.LoadUint32(r.cqTail) != *r.cqHead {
-				return nil
+			if n > 0 {
+				tries = -1 // it took a part and did not wait: give it the rest
 			}
-		case unix.EINTR:
-		case unix.EAGAIN, unix.EBUSY:
-			// Short of memory, or of room for completions: reaping helps.
-			if atomic.LoadUint32(r.cqTail) != *r.cqHead {
-				return nil
-			}
+		case unix.EINTR, unix.EAGAIN, unix.EBUSY: // short of memory, or of room for completions: reaping helps
 		default:
 			return os.NewSyscallError("io_uring_enter", errno)
 		}
+		switch {
+		case r.ready():
+			return nil
+		case errno == unix.EINTR && tries < patience: // a signal, as the scheduler sends them
+		case tries >= 0:
+			if tries >= patience && errno != unix.EINTR {
+				return fmt.Errorf("%w, %d times in a row", os.NewSyscallError("io_uring_enter", errno), tries)
+			}
+			r.pause(pauseAfter(tries))
+		}
+	}
+}
+
+// ready reports whether there is a completion to reap.
+func (r *ring) ready() bool { return atomic.LoadUint32(r.cqTail) != *r.cqHead }
+
+// untaken calls f for everything that was added and that the kernel has not
+// been told of, and forgets it.
+func (r *ring) untaken(f func(userData uint64)) {
+	for ; r.pending > 0; r.pending-- {
+		f(r.entries[(r.tail-r.pending)&r.sqMask].userData)
 	}
 }
 

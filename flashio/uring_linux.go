@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bmoe/internal/clock"
+	"bmoe/internal/crash"
 )
 
 // uring is the Reader that keeps N reads in flight from one goroutine. The ring
@@ -31,13 +32,16 @@ type uring struct {
 	free   []int      // slots without a request
 	next   []*Request // scratch of begin
 	wakeUp [8]byte    // where the eventfd's counter is read to
+	failed error      // why the ring is of no use any more
+	again  []*Request // what it had begun then and lanes have to do
 }
 
 // uringSlot is a place in flight.
 type uringSlot struct {
-	r    *Request
-	have int // bytes of r.Buf that are filled
-	from int // where in r.Buf the read in flight begins
+	r     *Request
+	have  int // bytes of r.Buf that are filled
+	from  int // where in r.Buf the read in flight begins
+	tries int // reads that the kernel sent back undone
 }
 
 // wakeTag is the user data of the read that wakes the ring; those of requests
@@ -93,6 +97,7 @@ func (u *uring) start() error {
 // or a wake-up completes, and hands completed requests back.
 func (u *uring) run() {
 	defer close(u.ended)
+	defer crash.Catch("io_uring")
 	u.armWaker()
 	for {
 		closed := u.begin()
@@ -100,18 +105,65 @@ func (u *uring) run() {
 			return
 		}
 		if err := u.ring.enter(); err != nil {
-			// Nothing that a request holds leads here; the kernel and this
-			// code disagree about the ring, and memory is being written to.
-			panic(fmt.Sprintf("flashio: %v", err))
+			u.fallBack(err)
+			return
 		}
-		for c, ok := u.ring.reap(); ok; c, ok = u.ring.reap() {
-			if c.userData == wakeTag {
-				u.armWaker()
-			} else {
-				u.complete(int(c.userData), c.result)
-			}
+		u.reapAll()
+	}
+}
+
+// reapAll takes every completion that there is.
+func (u *uring) reapAll() {
+	for c, ok := u.ring.reap(); ok; c, ok = u.ring.reap() {
+		if c.userData == wakeTag {
+			u.armWaker()
+		} else {
+			u.complete(int(c.userData), c.result)
 		}
 	}
+}
+
+// settleTime is how long the kernel may take to finish reads that it took
+// before the ring failed, in ns.
+const settleTime = 30_000_000_000
+
+// fallBack goes on in lanes after the ring has failed for good: no memory, a
+// filter of system calls that came later, the ring's descriptor closed by
+// somebody else. It returns when the reader is closed.
+func (u *uring) fallBack(cause error) {
+	u.failed = cause
+	u.ring.untaken(func(userData uint64) {
+		if userData != wakeTag {
+			u.giveUp(int(userData))
+		}
+	})
+	// What the kernel took it still writes to memory for; completions arrive
+	// without being asked for.
+	for began := clock.Now(); len(u.free) < len(u.slots); u.ring.pause(1_000_000) {
+		u.reapAll()
+		if len(u.free) < len(u.slots) && clock.Now()-began > settleTime {
+			// Buffers cannot be handed back that may still be written to.
+			panic(fmt.Sprintf("flashio: %v, and %d reads did not come back from the kernel", cause, len(u.slots)-len(u.free)))
+		}
+	}
+	l := &lanes{core: u.core}
+	u.state.Lock()
+	u.engine = "lanes"
+	u.mode.Fallback = fmt.Sprintf("io_uring failed (%v); lanes read since", cause)
+	if u.reopenLocked(len(u.slots)); u.broken != nil {
+		u.broken = fmt.Errorf("io_uring failed (%w), and lanes could not be opened in its place: %w", cause, u.broken)
+	}
+	u.state.Unlock()
+	u.queue.giveBack(u.again)
+	l.start(len(u.slots))
+	l.done.Wait()
+}
+
+// giveUp frees a slot whose request is for lanes to do.
+func (u *uring) giveUp(slot int) {
+	u.again = append(u.again, u.slots[slot].r)
+	u.slots[slot] = uringSlot{}
+	u.free = append(u.free, slot)
 }
 
 // begin fills the free slots from the queue, until either is exhausted: only
@@ -167,6 +219,10 @@ func (q *queue) takeUpTo(dst []*Request) (n int, closed bool) {
 // submit asks for what a slot still misses, from its last aligned byte on, as
 // readWindow does.
 func (u *uring) submit(slot int) {
+	if u.failed != nil {
+		u.giveUp(slot)
+		return
+	}
 	s := &u.slots[slot]
 	s.from = s.have &^ int(u.set.align-1)
 	fd := u.handles[0][s.r.File].(descriptor).Descriptor()
@@ -180,8 +236,10 @@ func (u *uring) complete(slot int, result int32) {
 	r := s.r
 	var err error
 	switch {
-	case result == -int32(unix.EINTR), result == -int32(unix.EAGAIN),
-		result == -int32(unix.ECANCELED): // the thread that had submitted it has ended
+	case s.tries < patience && (result == -int32(unix.EINTR) || result == -int32(unix.EAGAIN) ||
+		result == -int32(unix.ECANCELED)): // the thread that had submitted it has ended
+		u.ring.pause(pauseAfter(s.tries) - firstPause) // the first one at once
+		s.tries++
 		u.submit(slot)
 		return
 	case result < 0:
@@ -209,7 +267,11 @@ func (u *uring) complete(slot int, result int32) {
 
 // armWaker puts a read of the eventfd into the ring: it completes when wake is
 // called.
-func (u *uring) armWaker() { u.ring.read(u.waker, u.wakeUp[:], 0, wakeTag) }
+func (u *uring) armWaker() {
+	if u.failed == nil {
+		u.ring.read(u.waker, u.wakeUp[:], 0, wakeTag)
+	}
+}
 
 // wakeUpCall is the number 1 as an eventfd takes it.
 var wakeUpCall = binary.NativeEndian.AppendUint64(nil, 1)
@@ -232,5 +294,9 @@ func (u *uring) Close() error {
 		return nil
 	}
 	<-u.ended
-	return errors.Join(u.closeHandles(), u.ring.close(), os.NewSyscallError("close", unix.Close(u.waker)))
+	err := u.ring.close()
+	if u.failed != nil {
+		err = nil // it is broken, and that has been said
+	}
+	return errors.Join(u.closeHandles(), err, os.NewSyscallError("close", unix.Close(u.waker)))
 }

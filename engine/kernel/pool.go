@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"bmoe/internal/clock"
+	"bmoe/internal/crash"
 )
 
 // State is what a compute worker is doing. At every moment each worker is in
@@ -89,6 +90,12 @@ func (e *Panic) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
 }
+
+// PanicValue and PanicStack tell package crash what happened where.
+func (e *Panic) PanicValue() any { return e.Value }
+
+// PanicStack returns the stack of the worker that panicked.
+func (e *Panic) PanicStack() []byte { return e.Stack }
 
 // Fault reports whether the panic is a fault at an address, as of a read through
 // a mapping whose file has shrunk; flashio.Guard understands its Value.
@@ -318,6 +325,7 @@ func (p *Pool) unpark(w int) {
 
 // serve is the life of a worker other than 0.
 func (p *Pool) serve(w int) {
+	defer crash.Catch("compute worker")
 	// A read through a mapping whose file has shrunk must not end the process.
 	debug.SetPanicOnFault(true)
 	defer p.exited.Done()
