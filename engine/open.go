@@ -139,7 +139,7 @@ func (s *Session) openFile(_ context.Context, _ func(float64)) error {
 		return fmt.Errorf("%s: %w", s.cfg.Model, s.text.TemplateErr)
 	}
 	if n := s.registry.Unused; n > 0 {
-		s.warnings = append(s.warnings, fmt.Sprintf("%d tensors of the file are not used by %s", n, info.Arch))
+		s.warnings = append(s.warnings, fmt.Sprintf("%d tensors of the file lie outside the model that is run (a further head, a vision tower, layers for drafts): they are not used", n))
 	}
 	zeros, err := zeroTails(s.file, info.Experts)
 	if err != nil {

@@ -241,29 +241,71 @@ func Row(dst []float32, w *Matrix, r int) {
 // products.
 type Activation uint8
 
-// Each takes the gate and the up product: f(gate) * up.
+// Each takes the gate's and the up product: f(gate) * up unless stated.
 const (
 	SiLU Activation = iota
 	GELU            // the tanh form
+	// ClampedSwiGLU is gpt-oss's: with g = min(gate, 7) and u = up limited to -7..7,
+	// g * sigmoid(1.702 g) * (u + 1).
+	ClampedSwiGLU
 )
 
-func (f Activation) apply(dst, gate, up []float32) {
+const (
+	swigluLimit = 7
+	swigluAlpha = 1.702
+)
+
+// apply sets gate to the hidden values, and may overwrite up.
+func (f Activation) apply(gate, up []float32) {
 	switch f {
 	case SiLU:
-		SiluMul(dst, gate, up)
+		SiluMul(gate, gate, up)
 	case GELU:
-		GeluMul(dst, gate, up)
+		GeluMul(gate, gate, up)
+	case ClampedSwiGLU:
+		// g sigmoid(a g) is silu(a g) / a.
+		up = up[:len(gate)]
+		for i, g := range gate {
+			gate[i] = swigluAlpha * min(g, swigluLimit)
+			up[i] = (min(max(up[i], -swigluLimit), swigluLimit) + 1) / swigluAlpha
+		}
+		SiluMul(gate, gate, up)
 	default:
 		panic(fmt.Sprintf("kernel: activation %d", uint8(f)))
 	}
 }
 
+// Affine is what a matrix's product may still be changed by: a factor for all
+// rows, then a bias for each.
+type Affine struct {
+	Scale []float32 // one element; nil: none
+	Bias  []float32 // [rows]; nil: none
+}
+
+// Apply changes the product of rows r0 to r1-1.
+func (a Affine) Apply(x []float32, r0, r1 int) {
+	if a.Scale != nil {
+		Scale(x[:r1-r0], a.Scale[0])
+	}
+	if a.Bias != nil {
+		Add(x[:r1-r0], a.Bias[r0:r1])
+	}
+}
+
+// Gated is one of the two matrices of a gated feed-forward layer's first half.
+type Gated struct {
+	Matrix
+	Affine
+	Form Form // of the activations that it is multiplied with
+}
+
 // GateUp computes rows r0 to r1-1 of a gated feed-forward layer's first half:
 //
-//	dst[j*dstStride+r] = act(gate[r] . x[tokens[j]]) * (up[r] . x[tokens[j]])
+//	dst[j*dstStride+r] = act(gate[r] . x[tokens[j]], up[r] . x[tokens[j]])
 //
-// The arguments are as for MatMul; gate and up have one type and shape.
-func GateUp(dst []float32, dstStride int, gate, up *Matrix, act Activation, r0, r1 int, a *Acts, form Form, tokens []int32) {
+// each product with its scale and bias. The arguments are as for MatMul; gate
+// and up have one shape.
+func GateUp(dst []float32, dstStride int, gate, up *Gated, act Activation, r0, r1 int, a *Acts, tokens []int32) {
 	n := a.n
 	if tokens != nil {
 		n = len(tokens)
@@ -279,12 +321,14 @@ func GateUp(dst []float32, dstStride int, gate, up *Matrix, act Activation, r0, 
 	buf := s.floats(n * step)
 	for r := r0; r < r1; r += step {
 		end := min(r+step, r1)
-		MatMul(dst, dstStride, gate, r, end, a, form, tokens)
-		u := call{dst: buf, stride: step, row0: r, w: up, r0: r, r1: end, a: a, form: form, tokens: tokens, n: n}
+		MatMul(dst, dstStride, &gate.Matrix, r, end, a, gate.Form, tokens)
+		u := call{dst: buf, stride: step, row0: r, w: &up.Matrix, r0: r, r1: end, a: a, form: up.Form, tokens: tokens, n: n}
 		u.run()
 		for j := range n {
-			g := dst[j*dstStride+r : j*dstStride+end]
-			act.apply(g, g, buf[j*step:j*step+end-r])
+			g, u := dst[j*dstStride+r:j*dstStride+end], buf[j*step:j*step+end-r]
+			gate.Apply(g, r, end)
+			up.Apply(u, r, end)
+			act.apply(g, u)
 		}
 	}
 }

@@ -432,22 +432,65 @@ func TestOddColumns(t *testing.T) {
 func TestGateUp(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	const rows, cols = 53, 256
+	bias := func() []float32 {
+		b := make([]float32, rows)
+		for i := range b {
+			b[i] = float32(8 * r.NormFloat64()) // wide, so that limits are met
+		}
+		return b
+	}
+	plain, both := [2]Affine{}, [2]Affine{{Scale: []float32{0.5}, Bias: bias()}, {Scale: []float32{3}, Bias: bias()}}
 	for _, n := range []int{1, 3, 300} {
 		x := randomVectors(r, n, cols)
-		gate, up := randomMatrix(r, quant.Q8_0, rows, cols), randomMatrix(r, quant.Q8_0, rows, cols)
+		// Two types that want the activations in different forms.
+		gate := &Gated{Matrix: *randomMatrix(r, quant.Q8_0, rows, cols)}
+		up := &Gated{Matrix: *randomMatrix(r, quant.Q6_K, rows, cols)}
 		a, form := prepared(t, quant.Q8_0, Fast, x, n, cols)
+		gate.Form = form
+		up.Form, _ = FormOf(quant.Q6_K, Fast)
+		a.Prepare(up.Form, x, cols, 0, n)
 		g, u := make([]float32, n*rows), make([]float32, n*rows)
-		MatMul(g, rows, gate, 0, rows, a, form, nil)
-		MatMul(u, rows, up, 0, rows, a, form, nil)
-		for act, f := range map[Activation]func(float32) float32{SiLU: Silu32, GELU: Gelu32} {
-			got := make([]float32, n*rows)
-			GateUp(got, rows, gate, up, act, 5, rows, a, form, nil)
-			GateUp(got, rows, gate, up, act, 0, 5, a, form, nil)
-			for i := range got {
-				if want := f(g[i]) * u[i]; !sameBits(got[i], want) {
-					t.Fatalf("activation %d, batch of %d: element %d is %v, want %v", act, n, i, got[i], want)
+		MatMul(g, rows, &gate.Matrix, 0, rows, a, gate.Form, nil)
+		MatMul(u, rows, &up.Matrix, 0, rows, a, up.Form, nil)
+		for _, affine := range [][2]Affine{plain, both} {
+			gate.Affine, up.Affine = affine[0], affine[1]
+			change := func(f Affine, v float32, row int) float32 {
+				if f.Bias == nil {
+					return v
+				}
+				return float32(v*f.Scale[0]) + f.Bias[row]
+			}
+			for act, f := range map[Activation]func(g, u float32) float32{
+				SiLU: func(g, u float32) float32 { return Silu32(g) * u },
+				GELU: func(g, u float32) float32 { return Gelu32(g) * u },
+				ClampedSwiGLU: func(g, u float32) float32 {
+					g, u = min(g, 7), min(max(u, -7), 7)
+					return Silu32(1.702*g) * ((u + 1) / 1.702)
+				},
+			} {
+				got := make([]float32, n*rows)
+				GateUp(got, rows, gate, up, act, 5, rows, a, nil)
+				GateUp(got, rows, gate, up, act, 0, 5, a, nil)
+				for i := range got {
+					want := f(change(gate.Affine, g[i], i%rows), change(up.Affine, u[i], i%rows))
+					if !sameBits(got[i], want) {
+						t.Fatalf("activation %d, batch of %d: element %d is %v, want %v", act, n, i, got[i], want)
+					}
 				}
 			}
+		}
+	}
+}
+
+// The activation of gpt-oss against its definition in float64.
+func TestClampedSwiGLU(t *testing.T) {
+	for _, c := range [][2]float64{{0, 0}, {1, 1}, {-3, 2}, {7, 7}, {9, -9}, {100, 100}, {-100, 5}, {-2, -1}} {
+		g, u := math.Min(c[0], 7), math.Max(-7, math.Min(c[1], 7))
+		want := g / (1 + math.Exp(-1.702*g)) * (u + 1)
+		x, y := []float32{float32(c[0])}, []float32{float32(c[1])}
+		ClampedSwiGLU.apply(x, y)
+		if d := math.Abs(float64(x[0]) - want); d > 1e-6*math.Max(1, math.Abs(want)) {
+			t.Errorf("of gate %v and up %v it is %v, want %v", c[0], c[1], x[0], want)
 		}
 	}
 }
@@ -464,12 +507,13 @@ func testMatMulAllocates(t *testing.T) {
 		for _, num := range []Numerics{Fast, Exact} {
 			a, form := prepared(t, typ, num, x, n, cols)
 			dst, one := make([]float32, n*rows), []int32{3}
+			g, u := &Gated{Matrix: *gate, Form: form}, &Gated{Matrix: *up, Form: form}
 			step := func() {
 				a.Reset(n, cols)
 				a.Prepare(form, x, cols, 0, n)
 				MatMul(dst, rows, gate, 0, rows, a, form, nil)
-				GateUp(dst, rows, gate, up, SiLU, 0, rows, a, form, one)
-				GateUp(dst, rows, gate, up, SiLU, 0, rows, a, form, nil)
+				GateUp(dst, rows, g, u, SiLU, 0, rows, a, one)
+				GateUp(dst, rows, g, u, SiLU, 0, rows, a, nil)
 			}
 			if got := testing.AllocsPerRun(5, step); got != 0 {
 				t.Errorf("%v numerics %d: %v allocations", typ, num, got)

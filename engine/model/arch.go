@@ -117,6 +117,8 @@ func Build(f *gguf.File) (Arch, *Registry, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	l.reg.Unused = len(f.Tensors) - len(l.used)
+	if l.reg.Unused, err = l.unused(a.Info().Layers); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
 	return a, l.reg, nil
 }

@@ -3,7 +3,6 @@ package model
 import (
 	"fmt"
 
-	"bmoe/engine/expert"
 	"bmoe/engine/kernel"
 )
 
@@ -47,11 +46,51 @@ func (l *loader) rowsOf(name string) int {
 	return int(t.Dims[1])
 }
 
-// projections returns where the matrices of a layer's experts lie.
-func projections(experts int, ws ...*Weight) []expert.Projection {
-	var ps []expert.Projection
-	for _, w := range ws {
-		ps = append(ps, expert.Projection{Name: w.Name, File: w.Range.Shard, Offset: w.Range.Offset, Bytes: w.Range.Size / int64(experts)})
+// perLayer returns a count that the metadata may give as one number for all
+// layers or as an array with one for each, which may be 0. A default of 0 stands for
+// none: the key must be there.
+func (l *loader) perLayer(name string, layers, def int) []int {
+	list := make([]int, layers)
+	key := l.prefix + name
+	if def != 0 && !l.file.Meta.Has(key) {
+		for i := range list {
+			list[i] = def
+		}
+		return list
 	}
-	return ps
+	v, err := l.file.Meta.PerLayer(key, layers)
+	if err != nil {
+		l.fail(err)
+		return list
+	}
+	for i, n := range v {
+		if n < 0 || n > 1<<24 {
+			l.fail(fmt.Errorf("%s is %d in layer %d, not a sensible count", key, n, i))
+			return list
+		}
+		list[i] = int(n)
+	}
+	return list
+}
+
+// allLayers is perLayer for families whose layers are all alike: an array must
+// then have equal entries.
+func (l *loader) allLayers(name string, layers, def int) int {
+	list := l.perLayer(name, layers, def)
+	for i, n := range list {
+		if l.err == nil && (n != list[0] || n == 0) {
+			l.fail(fmt.Errorf("%s%s is %d in layer %d and %d in layer 0: layers that differ are not known in a model of this architecture", l.prefix, name, n, i, list[0]))
+		}
+	}
+	return max(1, list[0])
+}
+
+// layers returns the number of layers that are computed.
+func (l *loader) layers() int {
+	n := l.key("block_count")
+	if tensors := len(l.file.Tensors); n > tensors { // before anything is made for each
+		l.fail(fmt.Errorf("%sblock_count is %d, but the file has only %d tensors", l.prefix, n, tensors))
+		return 1
+	}
+	return n
 }

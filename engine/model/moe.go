@@ -7,13 +7,6 @@ import (
 	"bmoe/engine/kernel"
 )
 
-// The projections of a routed expert, in the order of expert.Layout.
-const (
-	projGate = iota
-	projUp
-	projDown
-)
-
 // routing is how a family turns router logits into experts and weights.
 type routing struct {
 	experts, used int
@@ -56,7 +49,6 @@ type moe struct {
 	weights []float32 // [tokens x used]
 	pairOf  []int32   // [tokens x used]: the pair's row in hidden and out
 	hidden  []float32 // [pairs x ff]
-	up      []float32 // [pairs x ff], only where gate and up cannot be fused
 	out     []float32 // [pairs x embd]
 	hActs   *kernel.Acts
 	tokens  []int32 // [pairs]: grouped by expert, the token of each pair
@@ -64,24 +56,22 @@ type moe struct {
 	first   []int32 // by expert of the layer: where its pairs begin; experts+1 of them
 
 	// the job in progress
-	c                  *Compute
-	logits, x          []float32
-	acts               *kernel.Acts
-	gate, upW, down    kernel.Matrix // shapes and types; data is filled in per expert
-	gateForm, downForm kernel.Form
-	upForm             kernel.Form
-	fused              bool
-	rowsA, rowsB       int
-	chunksA, chunksB   int32
-	batch              *expert.Batch
-	mine               []expertMatrices // by worker
-	work               []expertWork
-	left               atomic.Int32 // experts not yet finished
-	aborted            atomic.Bool
+	c                *Compute
+	w                *experts
+	logits, x        []float32
+	acts             *kernel.Acts
+	gate, up, down   kernel.Gated // without what differs from expert to expert
+	rowsA, rowsB     int
+	chunksA, chunksB int32
+	batch            *expert.Batch
+	mine             []expertMatrices // by worker
+	work             []expertWork
+	left             atomic.Int32 // experts not yet finished
+	aborted          atomic.Bool
 }
 
 // expertMatrices is one expert's matrices with their data, a worker's scratch.
-type expertMatrices struct{ gate, up, down kernel.Matrix }
+type expertMatrices struct{ gate, up, down kernel.Gated }
 
 // expertWork is the progress of one expert of the batch: first the gate and up
 // rows (stage A), then, when all of them are there, the down rows (stage B).
@@ -109,7 +99,7 @@ func newMoE(r routing, embd, ff, n, workers int) *moe {
 // run adds the experts' weighted output to x, [n x embd]. logits is the
 // router's output, [n x experts], and is overwritten; acts holds the layer's
 // normed input in the forms that gate and up want.
-func (m *moe) run(c *Compute, layer int, gate, up, down *Weight, logits []float32, acts *kernel.Acts, x []float32, n int) error {
+func (m *moe) run(c *Compute, layer int, w *experts, logits []float32, acts *kernel.Acts, x []float32, n int) error {
 	k := m.route.used
 	ids, weights := m.ids[:n*k], m.weights[:n*k]
 	m.logits, m.x = logits, x
@@ -123,13 +113,8 @@ func (m *moe) run(c *Compute, layer int, gate, up, down *Weight, logits []float3
 	m.group(ids)
 	c.Pool.Enter(0, prev)
 
-	m.c, m.acts = c, acts
-	m.gate, m.upW, m.down = expertShape(gate, m.route.experts), expertShape(up, m.route.experts), expertShape(down, m.route.experts)
-	m.gateForm, m.upForm, m.downForm = formOf(gate, c.Numerics), formOf(up, c.Numerics), formOf(down, c.Numerics)
-	m.fused = m.gate.Type == m.upW.Type
-	if !m.fused && m.up == nil {
-		m.up = make([]float32, len(m.hidden))
-	}
+	m.c, m.w, m.acts = c, w, acts
+	m.gate, m.up, m.down = w.gate.one(c.Numerics), w.up.one(c.Numerics), w.down.one(c.Numerics)
 	m.rowsA, m.rowsB = rowsPerPart(2*m.gate.RowBytes()), rowsPerPart(m.down.RowBytes())
 	m.chunksA, m.chunksB = int32((m.ff+m.rowsA-1)/m.rowsA), int32((m.embd+m.rowsB-1)/m.rowsB)
 	m.hActs.Reset(n*k, m.ff)
@@ -178,11 +163,6 @@ func (m *moe) release() error {
 	err := m.batch.Release()
 	m.c.Pool.Enter(0, prev)
 	return err
-}
-
-// expertShape returns the matrix of one expert, without data.
-func expertShape(w *Weight, experts int) kernel.Matrix {
-	return kernel.Matrix{Type: w.Type, Cols: w.Cols, Rows: w.Rows / experts}
 }
 
 // group sorts the pairs by expert, stably, and sets up each expert's work.
@@ -277,29 +257,18 @@ func (m *moe) takeAny(worker int) taken {
 // prepares the result for the down rows.
 func (m *moe) stageA(worker, i, chunk int) {
 	w := &m.work[i]
-	mine := &m.mine[worker]
+	mine, e := &m.mine[worker], m.batch.Expert(i)
 	gate, up := &mine.gate, &mine.up
-	*gate, *up = m.gate, m.upW
-	gate.Data, up.Data = m.batch.Data(i, projGate), m.batch.Data(i, projUp)
+	*gate, *up = m.gate, m.up
+	gate.Data, up.Data = m.w.gate.data(m.batch.Data(i, m.w.gate.projection)), m.w.up.data(m.batch.Data(i, m.w.up.projection))
+	gate.Affine, up.Affine = m.w.gate.affine(e), m.w.up.affine(e)
 	r0 := chunk * m.rowsA
 	r1 := min(r0+m.rowsA, m.ff)
-	tokens := m.tokens[w.pair0:][:w.n]
-	dst := m.hidden[int(w.pair0)*m.ff:]
-	if m.fused {
-		kernel.GateUp(dst, m.ff, gate, up, kernel.SiLU, r0, r1, m.acts, m.gateForm, tokens)
-	} else {
-		ups := m.up[int(w.pair0)*m.ff:]
-		kernel.MatMul(dst, m.ff, gate, r0, r1, m.acts, m.gateForm, tokens)
-		kernel.MatMul(ups, m.ff, up, r0, r1, m.acts, m.upForm, tokens)
-		for j := range tokens {
-			h := dst[j*m.ff+r0 : j*m.ff+r1]
-			kernel.SiluMul(h, h, ups[j*m.ff+r0:j*m.ff+r1])
-		}
-	}
+	kernel.GateUp(m.hidden[int(w.pair0)*m.ff:], m.ff, gate, up, kernel.SiLU, r0, r1, m.acts, m.tokens[w.pair0:][:w.n])
 	if w.doneA.Add(1) < m.chunksA {
 		return
 	}
-	m.hActs.Prepare(m.downForm, m.hidden, m.ff, int(w.pair0), int(w.pair0+w.n))
+	m.hActs.Prepare(m.down.Form, m.hidden, m.ff, int(w.pair0), int(w.pair0+w.n))
 	w.stageB.Store(true)
 	m.batch.Announce()
 }
@@ -309,10 +278,16 @@ func (m *moe) stageB(worker, i, chunk int) {
 	w := &m.work[i]
 	down := &m.mine[worker].down
 	*down = m.down
-	down.Data = m.batch.Data(i, projDown)
+	down.Data = m.w.down.data(m.batch.Data(i, m.w.down.projection))
 	r0 := chunk * m.rowsB
 	r1 := min(r0+m.rowsB, m.embd)
-	kernel.MatMul(m.out[int(w.pair0)*m.embd:], m.embd, down, r0, r1, m.hActs, m.downForm, m.pairs[w.pair0:][:w.n])
+	out := m.out[int(w.pair0)*m.embd:]
+	kernel.MatMul(out, m.embd, &down.Matrix, r0, r1, m.hActs, down.Form, m.pairs[w.pair0:][:w.n])
+	if affine := m.w.down.affine(m.batch.Expert(i)); affine.Scale != nil || affine.Bias != nil {
+		for j := range int(w.n) {
+			affine.Apply(out[j*m.embd+r0:], r0, r1)
+		}
+	}
 	if w.doneB.Add(1) < m.chunksB {
 		return
 	}
@@ -324,5 +299,5 @@ func (m *moe) stageB(worker, i, chunk int) {
 
 // bytes returns the memory of the scratch.
 func (m *moe) bytes() int64 {
-	return int64(len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.up)+len(m.out))*4 + m.hActs.Bytes()
+	return int64(len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
 }

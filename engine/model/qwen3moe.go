@@ -34,13 +34,13 @@ type qwen3moeLayer struct {
 	q, k, v, o        *Weight
 	qNorm, kNorm      *Weight // [headDim]
 	router            *Weight // [embd x experts]
-	gate, up, down    *Weight // [.. x experts]
+	experts           experts
 }
 
 func newQwen3MoE(l *loader) (Arch, error) {
-	embd, layers := l.key("embedding_length"), l.key("block_count")
-	m := &qwen3moe{heads: l.key("attention.head_count")}
-	m.kvHeads = l.keyOr("attention.head_count_kv", m.heads)
+	embd, layers := l.key("embedding_length"), l.layers()
+	m := &qwen3moe{heads: l.allLayers("attention.head_count", layers, 0)}
+	m.kvHeads = l.allLayers("attention.head_count_kv", layers, m.heads)
 	m.headDim = l.keyOr("attention.key_length", max(1, embd/m.heads))
 	m.valDim = l.keyOr("attention.value_length", m.headDim)
 	m.eps = float32(l.floatOr("attention.layer_norm_rms_epsilon", 1e-6))
@@ -60,11 +60,11 @@ func newQwen3MoE(l *loader) (Arch, error) {
 	}
 
 	vocab := l.rowsOf("token_embd.weight")
-	m.embd = l.matrix("token_embd.weight", embd, vocab)
+	m.embd = l.matrix("token_embd", embd, vocab)
 	m.outNorm = l.vector("output_norm.weight", embd)
-	head := "output.weight"
-	if !l.has(head) {
-		head = "token_embd.weight" // a second object over the embedding's bytes
+	head := "output"
+	if !l.has("output.weight") {
+		head = "token_embd" // a second object over the embedding's bytes
 	}
 	m.out = l.matrix(head, embd, vocab)
 	m.info = Info{Arch: "qwen3moe", Layers: layers, Embd: embd, Vocab: vocab, Context: l.keyOr("context_length", 4096),
@@ -73,23 +73,23 @@ func newQwen3MoE(l *loader) (Arch, error) {
 		if l.err != nil {
 			break
 		}
-		name := func(s string) string { return fmt.Sprintf("blk.%d.%s.weight", i, s) }
+		name := func(s string) string { return fmt.Sprintf("blk.%d.%s", i, s) }
+		qkv := l.matrices(name("attn_qkv"), embd, []string{name("attn_q"), name("attn_k"), name("attn_v")},
+			m.heads*m.headDim, m.kvHeads*m.headDim, m.kvHeads*m.valDim)
 		w := qwen3moeLayer{
-			attnNorm: l.vector(name("attn_norm"), embd),
-			q:        l.matrix(name("attn_q"), embd, m.heads*m.headDim),
-			k:        l.matrix(name("attn_k"), embd, m.kvHeads*m.headDim),
-			v:        l.matrix(name("attn_v"), embd, m.kvHeads*m.valDim),
+			attnNorm: l.vector(name("attn_norm.weight"), embd),
+			q:        qkv[0],
+			k:        qkv[1],
+			v:        qkv[2],
 			o:        l.matrix(name("attn_output"), m.heads*m.valDim, embd),
-			qNorm:    l.vector(name("attn_q_norm"), m.headDim),
-			kNorm:    l.vector(name("attn_k_norm"), m.headDim),
-			ffnNorm:  l.vector(name("ffn_norm"), embd),
+			qNorm:    l.vector(name("attn_q_norm.weight"), m.headDim),
+			kNorm:    l.vector(name("attn_k_norm.weight"), m.headDim),
+			ffnNorm:  l.vector(name("ffn_norm.weight"), embd),
 			router:   l.matrix(name("ffn_gate_inp"), embd, m.route.experts),
-			gate:     l.experts(name("ffn_gate_exps"), embd, m.ff, m.route.experts),
-			up:       l.experts(name("ffn_up_exps"), embd, m.ff, m.route.experts),
-			down:     l.experts(name("ffn_down_exps"), m.ff, embd, m.route.experts),
+			experts:  l.experts(name(""), embd, m.ff, m.route.experts),
 		}
 		m.layers = append(m.layers, w)
-		m.info.Experts.Layers = append(m.info.Experts.Layers, projections(m.route.experts, w.gate, w.up, w.down))
+		m.info.Experts.Layers = append(m.info.Experts.Layers, w.experts.projections)
 	}
 	return m, nil
 }
@@ -202,7 +202,7 @@ func (m *qwen3moe) experts(c *Compute, layer, n int) error {
 	s, w := &m.scratch, m.scratch.layer
 	c.Pool.Run(n, (*qwen3moeFFNIn)(m))
 	s.linear.run(c, s.acts, product{w.router, s.router, m.route.experts})
-	return s.moe.run(c, layer, w.gate, w.up, w.down, s.router, s.acts, s.x, n)
+	return s.moe.run(c, layer, &w.experts, s.router, s.acts, s.x, n)
 }
 
 // head computes the logits that are wanted: of every position, or of the last.
@@ -269,5 +269,5 @@ func (m *qwen3moeFFNIn) Do(_, t int) {
 	x, norm := s.x[t*e:][:e], s.norm[t*e:][:e]
 	kernel.Add(x, norm) // attention's output lies in norm
 	kernel.RMSNorm(norm, x, s.layer.ffnNorm.F32, m.eps)
-	prepare(s.acts, s.c.Numerics, s.norm, t, t+1, s.layer.router, s.layer.gate, s.layer.up)
+	prepare(s.acts, s.c.Numerics, s.norm, t, t+1, s.layer.router, s.layer.experts.gate.Weight, s.layer.experts.up.Weight)
 }

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"bmoe/engine/gguf"
@@ -29,6 +30,22 @@ type Weight struct {
 	// computed from the mapping.
 	Streamed bool
 	vector   bool
+
+	// What the matrix's product is changed by; nil where the file has no such
+	// tensor. Of experts it is one row or one number each.
+	scale, bias *Weight
+}
+
+// affine returns the scale and bias of the matrix's product.
+func (w *Weight) affine() kernel.Affine {
+	var a kernel.Affine
+	if w.scale != nil {
+		a.Scale = w.scale.F32
+	}
+	if w.bias != nil {
+		a.Bias = w.bias.F32
+	}
+	return a
 }
 
 // Pointer returns the address of the weight's bytes, or 0 if it has none.
@@ -44,7 +61,7 @@ func (w *Weight) Pointer() uintptr {
 // may be left inside a mapping.
 type Registry struct {
 	Weights []*Weight
-	Unused  int // tensors of the file that the architecture does not use
+	Unused  int // tensors outside the layers that the architecture does not use
 }
 
 // Bind points every dense weight to its bytes: data is called once for each
@@ -160,14 +177,13 @@ func (l *loader) has(name string) bool {
 	return ok
 }
 
-// weight returns the tensor of the given shape, in ggml's order: the row length
-// first.
-func (l *loader) weight(name string, dims ...int) *Weight {
-	w := &Weight{Name: name}
-	t, ok := l.file.Tensor(name)
+// tensor returns the tensor of the given shape, in ggml's order: the row length
+// first. It is then used, and ok, unless there was an error.
+func (l *loader) tensor(name string, dims ...int) (t *gguf.Tensor, ok bool) {
+	t, ok = l.file.Tensor(name)
 	if !ok {
 		l.fail(fmt.Errorf("tensor %s is missing", name))
-		return w
+		return nil, false
 	}
 	same := len(t.Dims) == len(dims)
 	for i := 0; same && i < len(dims); i++ {
@@ -175,27 +191,107 @@ func (l *loader) weight(name string, dims ...int) *Weight {
 	}
 	if !same {
 		l.fail(fmt.Errorf("tensor %s has shape %v, the metadata asks for %v", name, t.Dims, dims))
-		return w
+		return nil, false
 	}
 	if l.used == nil {
 		l.used = map[string]bool{}
 	}
 	l.used[name] = true
-	rows := 1
-	for _, d := range dims[1:] {
-		rows *= d
-	}
-	w.Range = Range{Shard: t.Shard, Offset: t.Offset, Size: t.Size}
-	w.Matrix = kernel.Matrix{Type: t.Type, Cols: dims[0], Rows: rows}
+	return t, true
+}
+
+// add enters a weight over rows row0 to row0+rows-1 of a tensor, which has been
+// found to have them.
+func (l *loader) add(t *gguf.Tensor, cols, row0, rows int) *Weight {
+	w := &Weight{Name: t.Name, Matrix: kernel.Matrix{Type: t.Type, Cols: cols, Rows: rows}}
+	w.Range = Range{Shard: t.Shard, Offset: t.Offset + int64(row0)*int64(w.RowBytes()), Size: int64(rows) * int64(w.RowBytes())}
 	l.reg.Weights = append(l.reg.Weights, w)
 	return w
 }
 
-// matrix returns a dense matrix that the kernels can multiply by.
-func (l *loader) matrix(name string, cols, rows int) *Weight {
-	w := l.weight(name, cols, rows)
-	l.supported(w)
+// weight returns the tensor of the given shape.
+func (l *loader) weight(name string, dims ...int) *Weight {
+	t, ok := l.tensor(name, dims...)
+	if !ok {
+		return &Weight{Name: name}
+	}
+	rows := 1
+	for _, d := range dims[1:] {
+		rows *= d
+	}
+	return l.add(t, dims[0], 0, rows)
+}
+
+// vector returns a tensor of one dimension as floats.
+func (l *loader) vector(name string, n int) *Weight {
+	w := l.weight(name, n)
+	w.vector = true
 	return w
+}
+
+// floats returns a tensor of any shape as floats if the file has it, else nil.
+func (l *loader) floats(name string, dims ...int) *Weight {
+	if !l.has(name) {
+		return nil
+	}
+	w := l.weight(name, dims...)
+	w.vector = true
+	return w
+}
+
+// matrix returns a dense matrix that the kernels can multiply by, with the scale
+// and bias that the file has for it: stem is the tensors' name without ending.
+func (l *loader) matrix(stem string, cols, rows int) *Weight {
+	w := l.weight(stem+".weight", cols, rows)
+	l.supported(w)
+	w.scale, w.bias = l.floats(stem+".scale", 1), l.floats(stem+".bias", rows)
+	return w
+}
+
+// matrices returns dense matrices that stand one upon the other in a fused
+// tensor if the file has that, else each in a tensor of its own.
+func (l *loader) matrices(fused string, cols int, stems []string, rows ...int) []*Weight {
+	ws := make([]*Weight, len(stems))
+	if !l.has(fused + ".weight") {
+		for i, stem := range stems {
+			ws[i] = l.matrix(stem, cols, rows[i])
+		}
+		return ws
+	}
+	all := 0
+	for _, r := range rows {
+		all += r
+	}
+	t, ok := l.tensor(fused+".weight", cols, all)
+	scale := l.floats(fused+".scale", 1)
+	var bias *gguf.Tensor
+	if l.has(fused + ".bias") {
+		bias, _ = l.tensor(fused+".bias", all)
+	}
+	row0 := 0
+	for i, stem := range stems {
+		if l.has(stem + ".weight") {
+			l.fail(fmt.Errorf("the file has both %s.weight and %s.weight", fused, stem))
+		}
+		if !ok || l.err != nil {
+			ws[i] = &Weight{Name: fused}
+			continue
+		}
+		ws[i] = l.add(t, cols, row0, rows[i])
+		l.supported(ws[i])
+		ws[i].scale = scale
+		if bias != nil {
+			if bias.Type.BlockLen() != 1 {
+				l.fail(fmt.Errorf("tensor %s has type %v, want floats", bias.Name, bias.Type))
+				continue
+			}
+			ws[i].bias = l.add(bias, rows[i], 0, 1)
+			ws[i].bias.Range.Offset += int64(row0) * int64(bias.Type.BlockBytes())
+			ws[i].bias.vector = true
+		}
+		row0 += rows[i]
+	}
+	return ws
 }
 
 func (l *loader) supported(w *Weight) {
@@ -207,17 +303,28 @@ func (l *loader) supported(w *Weight) {
 	}
 }
 
-// vector returns a tensor of one dimension as floats.
-func (l *loader) vector(name string, n int) *Weight {
-	w := l.weight(name, n)
-	w.vector = true
-	return w
-}
-
-// experts returns one matrix of all experts of a layer, [cols x rows x n].
-func (l *loader) experts(name string, cols, rows, n int) *Weight {
-	w := l.weight(name, cols, rows, n)
-	w.Streamed = true
-	l.supported(w)
-	return w
+// unused refuses a file with a tensor that the model's layers or its head hold
+// and the family did not ask for: to leave it out would give wrong answers. What
+// lies outside (another head, a vision tower, layers for drafts) is counted. layers
+// are those that are computed.
+func (l *loader) unused(layers int) (outside int, err error) {
+	for i := range l.file.Tensors {
+		name := l.file.Tensors[i].Name
+		// The range of activations in the quantised arithmetic of other engines says
+		// nothing about the weights.
+		if l.used[name] || strings.HasSuffix(name, ".input_scale") {
+			continue
+		}
+		var layer int
+		inside := strings.HasPrefix(name, "output") || strings.HasPrefix(name, "token_embd") || strings.HasPrefix(name, "rope_")
+		if _, e := fmt.Sscanf(name, "blk.%d.", &layer); e == nil {
+			inside = layer < layers
+		}
+		if inside {
+			return 0, fmt.Errorf("tensor %s is not known in a model of this architecture (%s): without it the answers would be wrong; "+
+				"get a file of the model as it was published, or a newer bmoe", name, strings.TrimSuffix(l.prefix, "."))
+		}
+		outside++
+	}
+	return outside, nil
 }
