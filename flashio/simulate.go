@@ -2,6 +2,7 @@ package flashio
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bmoe/internal/clock"
@@ -35,7 +36,13 @@ type SimulatedHost struct {
 
 	mu    sync.Mutex
 	files map[FileID]*hostFile
+
+	inTurn, atOnce atomic.Int64 // direct reads served
 }
+
+// Served returns how many direct reads the host has served one at a time, and
+// how many side by side with others.
+func (h *SimulatedHost) Served() (inTurn, atOnce int64) { return h.inTurn.Load(), h.atOnce.Load() }
 
 // hostFile is what the host knows of one file, whatever its name.
 type hostFile struct {
@@ -143,9 +150,11 @@ func (h *simulatedHandle) schedule(now, service int64) int64 {
 	if serial := h.direct && (h.under || f.maps > 0); serial {
 		start = max(start, f.exclusive, f.shared)
 		f.exclusive = start + service
+		h.host.inTurn.Add(1)
 	} else if h.direct {
 		start = max(start, f.exclusive)
 		f.shared = max(f.shared, start+service)
+		h.host.atOnce.Add(1)
 	}
 	h.free = start + service
 	return h.free

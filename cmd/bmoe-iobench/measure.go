@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,10 @@ type measurement struct {
 	foreign   *int64         // bytes that others moved on the drive
 	fromDrive *int64         // bytes that the drive, and not the page cache, gave this process
 
+	// Share of the direct reads that the simulated host served one at a time, in
+	// percent; NaN on a real host, and where no read was direct.
+	inTurn float64
+
 	notes []string
 }
 
@@ -53,7 +58,7 @@ var errUnavailable = errors.New("not available")
 // down again. Each measurement opens its own lanes, so that none inherits the
 // state of another's handles.
 func (b *bench) measure(ctx context.Context, c *cell) (*measurement, error) {
-	m := &measurement{cell: c, engine: c.engine}
+	m := &measurement{cell: c, engine: c.engine, inTurn: math.NaN()}
 	rig, err := b.setUp(c)
 	if err == nil {
 		err = b.readFor(ctx, c, rig, m)
@@ -75,7 +80,17 @@ type rig struct {
 	mapping  *flashio.Mapping
 	link     string // hard link to remove
 	reader   flashio.Reader
-	fallback string // why another engine reads than was asked for
+	fallback string                 // why another engine reads than was asked for
+	host     *flashio.SimulatedHost // nil on a real one
+}
+
+// served returns how many reads the simulated host has served one at a time,
+// and how many side by side; nothing on a real host, which does not tell.
+func (r *rig) served() (inTurn, atOnce int64) {
+	if r.host == nil {
+		return 0, 0
+	}
+	return r.host.Served()
 }
 
 // setUp makes mapping and lanes in the order that the cell asks for.
@@ -83,7 +98,8 @@ func (b *bench) setUp(c *cell) (*rig, error) {
 	r := &rig{}
 	files := flashio.FileOptions{}
 	if b.opt.simulate {
-		files.Host = flashio.NewSimulatedHost(flashio.SimulateOptions{})
+		r.host = flashio.NewSimulatedHost(flashio.SimulateOptions{})
+		files.Host = r.host
 	}
 	if c.noRound {
 		files.Round = -1
@@ -194,6 +210,7 @@ func (b *bench) readFor(ctx context.Context, c *cell, r *rig, m *measurement) er
 	l.to = l.from + b.opt.duration.Nanoseconds()
 	var before, after host.Sample
 	var driveBefore, driveAfter host.DriveSample
+	inTurn, atOnce := r.served() // opening lanes reads, too
 	l.start()
 	sleepUntil(ctx, l.from)
 	b.sample(&before, &driveBefore)
@@ -204,6 +221,9 @@ func (b *bench) readFor(ctx context.Context, c *cell, r *rig, m *measurement) er
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	inTurn2, atOnce2 := r.served()
+	// Without direct reads this is 0/0, not a number.
+	m.inTurn = 100 * float64(inTurn2-inTurn) / float64(inTurn2-inTurn+atOnce2-atOnce)
 	l.total(m)
 	m.seconds = float64(l.to-l.from) / 1e9
 	b.account(c, m, before, after, driveBefore, driveAfter)

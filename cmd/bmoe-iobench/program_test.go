@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -100,6 +99,7 @@ type result struct {
 		Reads     *int64
 		Mode      *string
 		Simulated bool
+		InTurnPct *float64 `json:"in_turn_pct"`
 		Notes     []string
 	}
 	Peak *struct {
@@ -125,75 +125,47 @@ func parseResult(t *testing.T, stdout string) result {
 	return r
 }
 
-// rate returns the rate of a row.
-func (r result) rate(t *testing.T, cell string, lanes int) float64 {
-	t.Helper()
-	for _, row := range r.Rows {
-		if row.Cell == cell && row.Lanes == lanes && row.MiBs != nil {
-			return *row.MiBs
-		}
-	}
-	t.Fatalf("no rate of %q at %d lanes", cell, lanes)
-	return 0
-}
-
 // TestSimulatedTableHasTheShapeOfTheMission is the table of docs/windows.md on
-// the simulated host: a mapping makes four lanes as slow as one, dropping it does not
-// help lanes that were opened under it, and reopening them does.
-//
-// Rates on a machine that is busy with something else have no shape at all, so it
-// may take a second or third run to see it; labels and files are right in any.
+// the simulated host: under a mapping reads are served one at a time, dropping
+// it does not help lanes that were opened under it, and reopening them does. How
+// long reads then take is flashio's to test, on a schedule.
 func TestSimulatedTableHasTheShapeOfTheMission(t *testing.T) {
 	path := testFile(t, 64<<20)
-	var wrong []string
-	for attempt := range 3 {
-		out := filepath.Join(tempDir(t), "out.csv")
-		stdout, stderr, code := start(t, "--model", path, "--simulate-host", "ntfs", "--table", "--lanes", "1,4", "--seconds", "0.06", "--repeats", "3", "--csv", out, "--json")
-		if code != 0 || stderr != "" {
-			t.Fatalf("exit %d, stderr %q", code, stderr)
-		}
-		r := parseResult(t, stdout)
-		for _, row := range r.Rows {
-			if !row.Simulated || row.Mode == nil || *row.Mode != "SIMULATED" {
-				t.Errorf("row %q at %d lanes is not labelled SIMULATED", row.Cell, row.Lanes)
-			}
-		}
-		if !r.Simulated || !r.Complete || r.Peak == nil {
-			t.Errorf("%+v", r)
-		}
-		if r.Verdict != nil && !strings.Contains(*r.Verdict, "SIMULATED") {
-			t.Errorf("the verdict is not labelled: %s", *r.Verdict)
-		}
-		checkCSV(t, out, path, 3*len(r.Rows))
-		if wrong = missionShape(t, r); len(wrong) == 0 || t.Failed() {
-			return
-		}
-		t.Logf("attempt %d: %s", attempt+1, strings.Join(wrong, "; "))
+	out := filepath.Join(tempDir(t), "out.csv")
+	stdout, stderr, code := start(t, "--model", path, "--simulate-host", "ntfs", "--table", "--lanes", "1,4", "--seconds", "0.05", "--repeats", "2", "--csv", out, "--json")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit %d, stderr %q", code, stderr)
 	}
-	t.Errorf("%s", strings.Join(wrong, "; "))
-}
+	r := parseResult(t, stdout)
+	if !r.Simulated || !r.Complete || r.Peak == nil {
+		t.Errorf("%+v", r)
+	}
+	if r.Verdict != nil && !strings.Contains(*r.Verdict, "SIMULATED") {
+		t.Errorf("the verdict is not labelled: %s", *r.Verdict)
+	}
+	checkCSV(t, out, path, 2*len(r.Rows))
 
-// missionShape says where a result differs from the table's shape.
-func missionShape(t *testing.T, r result) (wrong []string) {
-	const drive = "nothing (the drive)"
-	expect := func(ok bool, format string, args ...any) {
-		if !ok {
-			wrong = append(wrong, fmt.Sprintf(format, args...))
+	seen := 0
+	for _, row := range r.Rows {
+		if !row.Simulated || row.Mode == nil || *row.Mode != "SIMULATED" {
+			t.Errorf("row %q at %d lanes is not labelled SIMULATED", row.Cell, row.Lanes)
+		}
+		buffered := strings.Contains(row.Cell, "--buffered")
+		want := 0.0
+		if strings.Contains(row.Cell, "--mmap") && !strings.Contains(row.Cell, "--reopen-lanes") {
+			want = 100
+			seen++
+		}
+		switch {
+		case buffered && row.InTurnPct != nil:
+			t.Errorf("%s: %.1f %% of its direct reads were served one at a time, but it has none", row.Cell, *row.InTurnPct)
+		case !buffered && (row.InTurnPct == nil || *row.InTurnPct != want):
+			t.Errorf("%s at %d lanes: in_turn_pct is %v, want %v", row.Cell, row.Lanes, row.InTurnPct, want)
 		}
 	}
-	one, four := r.rate(t, drive, 1), r.rate(t, drive, 4)
-	expect(four >= 2*one, "without a mapping 4 lanes give %.0f, 1 gives %.0f MiB/s", four, one)
-	for _, cell := range []string{"--mmap", "--mmap --mmap-when before", "--mmap --via-hardlink", "--mmap --mmap-when section-only", "--mmap --mmap-when view-only", "--mmap --mmap-when old-handle"} {
-		rate := r.rate(t, cell, 4)
-		expect(rate <= 1.3*one && rate <= four/2, "%s: %.0f MiB/s at 4 lanes, want about the one lane's %.0f", cell, rate, one)
+	if seen < 6 {
+		t.Errorf("%d rows read under a mapping, want all of its kinds", seen)
 	}
-	mapped := r.rate(t, "--mmap", 1)
-	expect(mapped >= 0.7*one, "a mapping costs one lane: %.0f of %.0f MiB/s", mapped, one)
-	reopened := r.rate(t, "--mmap --reopen-lanes", 4)
-	expect(reopened >= 0.7*four, "after the lanes were reopened %.0f of %.0f MiB/s", reopened, four)
-	expect(r.Verdict != nil && strings.Contains(*r.Verdict, "run with --release-mmap"), "no verdict")
-	expect(r.Peak.Lanes == 4 && r.Peak.EnoughLanes == 4, "peak %+v", *r.Peak)
-	return wrong
 }
 
 func checkCSV(t *testing.T, path, model string, lines int) {

@@ -221,6 +221,7 @@ type jsonRow struct {
 	CPUMsPerGiB  *float64 `json:"cpu_ms_per_gib"`
 	ForeignMiBs  *float64 `json:"foreign_mib_s"`
 	FromDrivePct *float64 `json:"from_drive_pct"`
+	InTurnPct    *float64 `json:"in_turn_pct"` // simulated host only: direct reads that were served one at a time
 	Contended    bool     `json:"contended"`
 	Notes        []string `json:"notes"`
 }
@@ -258,7 +259,7 @@ func (j *jsonReport) end(s *summary) error {
 			Cell: r.cell.name(), Lanes: r.cell.lanes, SliceKiB: r.cell.sliceKiB, Engine: r.engine, MiBs: finite(r.rate), OfDrive: finite(r.ratio),
 			MeanMs: finite(r.meanMs), P50Ms: finite(r.p50Ms), P99Ms: finite(r.p99Ms), Repeats: len(r.rates),
 			Simulated: s.simulated, CPUMsPerGiB: finite(r.cpuMsPerGiB), ForeignMiBs: finite(r.foreignMiBs),
-			FromDrivePct: finite(r.fromDrivePct), Contended: r.contended, Notes: append([]string{}, r.notes...),
+			FromDrivePct: finite(r.fromDrivePct), InTurnPct: finite(r.inTurnPct), Contended: r.contended, Notes: append([]string{}, r.notes...),
 		}
 		if r.unavailable == "" {
 			mode := r.mode.String()

@@ -25,6 +25,7 @@ type row struct {
 	cpuMsPerGiB  float64 // CPU time of this process
 	foreignMiBs  float64 // what others moved on the drive, MiB/s: the largest of the repeats
 	fromDrivePct float64 // share of what was read that the drive served
+	inTurnPct    float64 // share of direct reads that the simulated host served one at a time
 	ratio        float64 // to the bare drive at the same lanes, read size and engine, in a table
 	notes        []string
 	contended    bool
@@ -103,7 +104,7 @@ func (c *campaign) summarise() *summary {
 func newRow(c *cell, repeats []*measurement) *row {
 	last := repeats[len(repeats)-1]
 	r := &row{cell: c, unavailable: last.unavailable, mode: last.mode, engine: last.engine, lengthKiB: float64(last.length) / 1024}
-	var means, p50s, p99s, cpus, foreigns, shares []float64
+	var means, p50s, p99s, cpus, foreigns, shares, inTurns []float64
 	for _, m := range repeats {
 		if m.unavailable != "" {
 			continue
@@ -125,12 +126,16 @@ func newRow(c *cell, repeats []*measurement) *row {
 				r.contended = true
 			}
 		}
+		if !math.IsNaN(m.inTurn) {
+			inTurns = append(inTurns, m.inTurn)
+		}
 		if m.fromDrive != nil && m.bytes > 0 {
 			shares = append(shares, min(100*float64(*m.fromDrive)/m.bytes, 100))
 		}
 	}
 	r.rate, r.meanMs, r.p50Ms, r.p99Ms = stats.Median(r.rates), stats.Median(means), stats.Median(p50s), stats.Median(p99s)
 	r.cpuMsPerGiB, r.fromDrivePct = stats.Median(cpus), stats.Median(shares)
+	r.inTurnPct = stats.Median(inTurns)
 	r.foreignMiBs = stats.Quantile(foreigns, 1)
 	r.notes = append(last.notes, r.caveats()...)
 	return r
