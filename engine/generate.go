@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"bmoe/engine/chat"
-	"bmoe/engine/kernel"
+	"bmoe/engine/pool"
 	"bmoe/engine/sample"
 	"bmoe/engine/tokenizer"
 	"bmoe/flashio"
@@ -329,7 +329,7 @@ type pass struct {
 func (s *Session) guardedPass() {
 	defer func() {
 		if p := recover(); p != nil {
-			if worker, ok := p.(*kernel.Panic); ok && worker.Fault() {
+			if worker, ok := p.(*pool.Panic); ok && worker.Fault() {
 				panic(worker.Value)
 			}
 			panic(p)

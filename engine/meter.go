@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"bmoe/engine/expert"
-	"bmoe/engine/kernel"
+	"bmoe/engine/pool"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/host"
@@ -45,7 +45,7 @@ type meter struct {
 	loaded  int64       // how long it took, ns
 
 	// The token in progress began with these.
-	times kernel.Times
+	times pool.Times
 	cache expert.Stats
 	usage host.Sample
 
@@ -266,10 +266,10 @@ func (m *meter) token(r *profile.Record) {
 	was := m.times
 	s.compute.Pool.Times(&m.times)
 	workers := int64(m.times.Workers)
-	part := func(st kernel.State) int64 { return (m.times.State[st] - was.State[st]) / workers }
+	part := func(st pool.State) int64 { return (m.times.State[st] - was.State[st]) / workers }
 	r.Wall = m.times.Now - was.Now
-	r.Compute, r.Mgmt, r.Stall = part(kernel.Compute), part(kernel.Mgmt), part(kernel.Stall)
-	r.Other = part(kernel.Other)
+	r.Compute, r.Mgmt, r.Stall = part(pool.Compute), part(pool.Mgmt), part(pool.Stall)
+	r.Other = part(pool.Other)
 	r.StallUnion = m.times.StallUnion - was.StallUnion
 
 	c, before := m.cacheStats(), m.cache

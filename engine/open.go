@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel"
 	"bmoe/engine/model"
+	"bmoe/engine/pool"
 	"bmoe/engine/sample"
 	"bmoe/flashio"
 	"bmoe/internal/host"
@@ -266,7 +267,7 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 		return err
 	}
 	layout := s.arch.Info().Experts
-	s.compute = &model.Compute{Pool: kernel.NewPool(s.cfg.Threads), Numerics: num}
+	s.compute = &model.Compute{Pool: pool.New(s.cfg.Threads), Numerics: num}
 	if !s.cfg.Stream {
 		s.registry.BindStreamed(s.shards())
 		s.compute.Experts = expert.NewMapped(layout, s.shards())

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"bmoe/engine/pool"
 	"bmoe/engine/quant"
 )
 
@@ -125,7 +126,7 @@ func (a *Attn) Bytes() int64 {
 // Run computes out [n x Heads x ValDim] for the queries q [n x Heads x KeyDim]
 // of positions pos0 to pos0+n-1, whose keys and values are in kv already, on the
 // workers of p.
-func (a *Attn) Run(p *Pool, kv *KV, out, q []float32, n, pos0 int) {
+func (a *Attn) Run(p *pool.Pool, kv *KV, out, q []float32, n, pos0 int) {
 	if kv.Heads != a.KVHeads || kv.KeyDim != a.KeyDim || kv.ValDim != a.ValDim || pos0 < 0 || pos0+n > kv.Len() || p.Workers() > len(a.work) {
 		panic(fmt.Sprintf("kernel: attention of %d queries from position %d does not fit a cache of %d x (%d, %d) with %d positions, or %d workers",
 			n, pos0, kv.Heads, kv.KeyDim, kv.ValDim, kv.Len(), p.Workers()))
@@ -173,7 +174,7 @@ func (a *Attn) plan(workers int) {
 	}
 }
 
-// Do implements Task.
+// Do implements pool.Task.
 func (a *Attn) Do(worker, i int) {
 	w := &a.work[worker]
 	span0, span1 := 0, a.spans

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"bmoe/engine/pool"
 	"bmoe/engine/quant"
 )
 
@@ -118,7 +119,7 @@ func (c *attnCase) reference(p int) []float64 {
 // outputs runs the positions in batches of the given size and returns all outputs.
 func (c *attnCase) outputs(t testing.TB, workers, batch int, reserve bool) []float32 {
 	t.Helper()
-	p := NewPool(workers)
+	p := pool.New(workers)
 	defer p.Close()
 	a, err := NewAttn(c.spec, workers)
 	if err != nil {
@@ -506,4 +507,10 @@ func BenchmarkVector(b *testing.B) {
 			}
 		})
 	}
+}
+
+func newTestPool(t testing.TB, workers int) *pool.Pool {
+	p := pool.New(workers)
+	t.Cleanup(p.Close)
+	return p
 }

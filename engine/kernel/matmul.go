@@ -1,5 +1,4 @@
-// Package kernel holds the arithmetic of inference and the pool of workers
-// that does it.
+// Package kernel holds the arithmetic of inference.
 package kernel
 
 import (

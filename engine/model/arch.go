@@ -11,6 +11,7 @@ import (
 	"bmoe/engine/expert"
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel"
+	"bmoe/engine/pool"
 )
 
 // Info is a model's shape, as far as others need to know it.
@@ -55,7 +56,7 @@ type Arch interface {
 // Compute is what a forward pass is given: everything that is shared between
 // families and does not belong to a model.
 type Compute struct {
-	Pool     *kernel.Pool
+	Pool     *pool.Pool
 	Numerics kernel.Numerics
 	Experts  expert.Source
 	// OnRoute, if set, learns of every layer's routing: ids and weights are

@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/expert"
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel"
+	"bmoe/engine/pool"
 	"bmoe/internal/conform"
 )
 
@@ -42,7 +43,7 @@ func load(t testing.TB, path string, num kernel.Numerics, workers, batch int) *l
 	if err := reg.Bind(func(r Range) ([]byte, error) { return shards[r.Shard][r.Offset:][:r.Size], nil }); err != nil {
 		t.Fatal(err)
 	}
-	m := &loaded{a, &Compute{Pool: kernel.NewPool(workers), Numerics: num, Experts: expert.NewMapped(a.Info().Experts, shards)}}
+	m := &loaded{a, &Compute{Pool: pool.New(workers), Numerics: num, Experts: expert.NewMapped(a.Info().Experts, shards)}}
 	t.Cleanup(m.c.Pool.Close)
 	if err := a.Prepare(m.c, batch, 256); err != nil {
 		t.Fatal(err)

@@ -66,7 +66,7 @@ func (l *linear) run(c *Compute, acts *kernel.Acts, ps ...product) {
 	c.Pool.Run(parts, l)
 }
 
-// Do implements kernel.Task.
+// Do implements pool.Task.
 func (l *linear) Do(_, i int) {
 	k := l.n - 1
 	for l.products[k].from > i {

@@ -5,6 +5,7 @@ import (
 
 	"bmoe/engine/expert"
 	"bmoe/engine/kernel"
+	"bmoe/engine/pool"
 )
 
 // routing is how a family turns router logits into experts and weights.
@@ -108,7 +109,7 @@ func (m *moe) run(c *Compute, layer int, w *experts, logits []float32, acts *ker
 		c.OnRoute(layer, n, ids, weights)
 	}
 
-	prev := c.Pool.Enter(0, kernel.Mgmt)
+	prev := c.Pool.Enter(0, pool.Mgmt)
 	m.batch = c.Experts.Acquire(layer, n, ids)
 	m.group(ids)
 	c.Pool.Enter(0, prev)
@@ -132,7 +133,7 @@ func (m *moe) run(c *Compute, layer int, w *experts, logits []float32, acts *ker
 // moeRoute routes a batch, a token a part.
 type moeRoute moe
 
-// Do implements kernel.Task.
+// Do implements pool.Task.
 func (m *moeRoute) Do(_, t int) {
 	k, e := m.route.used, m.route.experts
 	m.route.choose(m.logits[t*e:][:e], m.ids[t*k:][:k], m.weights[t*k:][:k])
@@ -142,7 +143,7 @@ func (m *moeRoute) Do(_, t int) {
 // in rank order.
 type moeCombine moe
 
-// Do implements kernel.Task.
+// Do implements pool.Task.
 func (m *moeCombine) Do(_, t int) {
 	k := m.route.used
 	row := func(r int) []float32 { return m.out[int(m.pairOf[t*k+r])*m.embd:][:m.embd] }
@@ -156,9 +157,9 @@ func (m *moeCombine) Do(_, t int) {
 
 // release ends the batch. A wait for reads of a failed batch is a stall.
 func (m *moe) release() error {
-	prev := m.c.Pool.Enter(0, kernel.Mgmt)
+	prev := m.c.Pool.Enter(0, pool.Mgmt)
 	if m.batch.InFlight() {
-		m.c.Pool.Enter(0, kernel.Stall)
+		m.c.Pool.Enter(0, pool.Stall)
 	}
 	err := m.batch.Release()
 	m.c.Pool.Enter(0, prev)
@@ -191,7 +192,7 @@ func (m *moe) group(ids []int32) {
 	}
 }
 
-// Work implements kernel.Loop: it takes chunks until nobody needs help.
+// Work implements pool.Loop: it takes chunks until nobody needs help.
 func (m *moe) Work(worker int) {
 	for m.left.Load() > 0 && !m.batch.Failed() && !m.aborted.Load() {
 		seq := m.batch.Seq()
@@ -199,9 +200,9 @@ func (m *moe) Work(worker int) {
 		case tookNone:
 			// Only a wait with a read in flight is the drive's; otherwise a chunk
 			// in another worker's hands is what holds this one up.
-			state := kernel.Other
+			state := pool.Other
 			if m.batch.InFlight() {
-				state = kernel.Stall
+				state = pool.Stall
 			}
 			prev := m.c.Pool.Enter(worker, state)
 			m.batch.Wait(seq)
@@ -212,7 +213,7 @@ func (m *moe) Work(worker int) {
 	}
 }
 
-// Abort implements kernel.Aborter: another worker panicked.
+// Abort implements pool.Aborter: another worker panicked.
 func (m *moe) Abort() {
 	m.aborted.Store(true)
 	m.batch.Announce()

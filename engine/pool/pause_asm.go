@@ -1,6 +1,6 @@
 //go:build (amd64 || arm64) && !noasm
 
-package kernel
+package pool
 
 // pause tells the processor that this is a spin loop, and takes a fraction of a
 // microsecond at most.

@@ -1,4 +1,4 @@
-package kernel
+package pool
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func procs(t testing.TB, n int) {
 }
 
 func newTestPool(t testing.TB, workers int) *Pool {
-	p := NewPool(workers)
+	p := New(workers)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -274,7 +274,7 @@ func TestParkStopsEveryWorker(t *testing.T) {
 func TestCloseEndsTheGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 20 {
-		p := NewPool(4)
+		p := New(4)
 		p.Run(10, &countTask{counts: make([]int, 10)})
 		p.Close()
 		p.Close()

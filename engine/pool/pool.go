@@ -1,4 +1,6 @@
-package kernel
+// Package pool runs compute: a fixed set of workers that share one job at a
+// time, and accounts of what each worker's time went into.
+package pool
 
 import (
 	"fmt"
@@ -71,7 +73,7 @@ type Aborter interface {
 type Times struct {
 	Now        int64            // clock.Now at the reading
 	Workers    int              // how many workers the sums run over
-	State      [numStates]int64 // ns in each State, summed over the workers since NewPool
+	State      [numStates]int64 // ns in each State, summed over the workers since New
 	StallUnion int64            // ns during which at least one worker stalled
 }
 
@@ -178,10 +180,10 @@ type Pool struct {
 	stallUnion int64
 }
 
-// NewPool starts a pool of the given number of workers, at least one. It does
+// New starts a pool of the given number of workers, at least one. It does
 // not touch GOMAXPROCS, which must exceed workers by what the rest of the
 // process needs (docs/architecture.md, "Where time is counted").
-func NewPool(workers int) *Pool { return newPool(workers, clock.Now) }
+func New(workers int) *Pool { return newPool(workers, clock.Now) }
 
 func newPool(workers int, now func() int64) *Pool {
 	workers = min(max(workers, 1), gateJoined)
@@ -239,7 +241,7 @@ func (p *Pool) Each(l Loop) {
 
 func (p *Pool) run(n int, t Task, l Loop, wanted int) {
 	if p.busy {
-		panic("kernel: Run or Each called from inside a job of the same pool")
+		panic("pool: Run or Each called from inside a job of the same pool")
 	}
 	p.busy = true
 	prev := p.Enter(0, Compute)
