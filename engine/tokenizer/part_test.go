@@ -113,7 +113,7 @@ func mergeTexts(ranks map[string]int, piece string, seen func(rank int)) []strin
 // TestUpdate writes testdata; without -update it only checks that it is there.
 func TestUpdate(t *testing.T) {
 	if !*update {
-		for _, name := range []string{"qwen3.json", "gpt-2.json"} {
+		for _, name := range []string{"qwen3.json", "gptoss.json", "gpt-2.json"} {
 			if _, err := os.Stat(filepath.Join("testdata", name)); err != nil {
 				t.Error(err)
 			}
@@ -121,8 +121,11 @@ func TestUpdate(t *testing.T) {
 		return
 	}
 	var golden struct{ Cases []testCase }
-	readJSON(t, conform.Shared(t, "tokenizers/vocab-qwen3.json"), &golden)
-	write(t, "qwen3.json", cutVocabulary(t, openGGUF(t, conform.Shared(t, "tokenizers/vocab-qwen3.gguf.gz")).Meta, golden.Cases))
+	for _, name := range []string{"qwen3", "gptoss"} {
+		golden.Cases = nil
+		readJSON(t, conform.Shared(t, "tokenizers/vocab-"+name+".json"), &golden)
+		write(t, name+".json", cutVocabulary(t, openGGUF(t, conform.Shared(t, "tokenizers/vocab-"+name+".gguf.gz")).Meta, golden.Cases))
+	}
 	golden.Cases = nil
 	readJSON(t, conform.Shared(t, "conformance/tokenizers/pre/gpt-2.json"), &golden)
 	write(t, "gpt-2.json", cutVocabulary(t, openGGUF(t, conform.Shared(t, "conformance/tokenizers/ggml-vocab-gpt-2.gguf.bz2")).Meta, golden.Cases))
@@ -147,7 +150,7 @@ func openPart(tb testing.TB, name string) (*Tokenizer, *file) {
 
 // llama.cpp's ids, from parts of the real vocabularies.
 func TestParts(t *testing.T) {
-	for name, n := range map[string]int{"qwen3.json": 60, "gpt-2.json": 64} {
+	for name, n := range map[string]int{"qwen3.json": 60, "gptoss.json": 60, "gpt-2.json": 64} {
 		tok, f := openPart(t, name)
 		if len(f.Cases) != n {
 			t.Errorf("%s: %d cases", name, len(f.Cases))

@@ -47,6 +47,35 @@ func TestQwen3(t *testing.T) {
 	}
 }
 
+// gpt-oss ends a generation with <|return|> and <|call|>; <|end|> ends one of
+// several messages, and is for the reader of channels.
+func TestGPTOSS(t *testing.T) {
+	tok := mustNew(t, openGGUF(t, conform.Shared(t, "tokenizers/vocab-gptoss.gguf.gz")).Meta)
+	var golden struct{ Cases []testCase }
+	readJSON(t, conform.Shared(t, "tokenizers/vocab-gptoss.json"), &golden)
+	if tok.Len() != 200019 || len(golden.Cases) != 60 {
+		t.Fatalf("vocabulary of %d, %d cases", tok.Len(), len(golden.Cases))
+	}
+	for _, c := range golden.Cases {
+		if got := tok.Encode(c.Text, Options{}); !slices.Equal(got, c.IDs) {
+			t.Errorf("%q: got %v, want %v", c.Text, got, c.IDs)
+		}
+		got := tok.Encode(c.Text, Options{ParseSpecial: true})
+		if !slices.Equal(got, c.ParseSpecial) {
+			t.Errorf("%q, special tokens parsed: got %v, want %v", c.Text, got, c.ParseSpecial)
+		}
+		if text := tok.Decode(got, true); text != c.Text {
+			t.Errorf("%q decodes to %q", c.Text, text)
+		}
+	}
+	for text, want := range map[string]bool{"<|return|>": true, "<|call|>": true, "<|endoftext|>": true, "<|end|>": false, "<|start|>": false,
+		"<|channel|>": false, "<|message|>": false, "<|constrain|>": false} {
+		if id, ok := tok.ID(text); !ok || tok.IsEOG(id) != want {
+			t.Errorf("%s: id %d, ends a generation: %v", text, id, !want)
+		}
+	}
+}
+
 // The GPT-2 vocabulary under the pre-tokenizers that are known, and whole pairs of
 // vocabulary and texts.
 func TestPreTokenizers(t *testing.T) {

@@ -22,6 +22,8 @@ var preTokenizers = map[string]preTokenizer{
 	"deepseek-r1-qwen": {split: splitQwen2},
 	"megrez":           {split: splitQwen2},
 	"hunyuan":          {split: splitQwen2},
+	"gpt-4o":           {split: splitGPT4o},
+	"minimax-m2":       {split: splitGPT4o},
 	"gpt-2":            {split: splitGPT2},
 	"phi-2":            {split: splitGPT2},
 	"mpt":              {split: splitGPT2},
@@ -185,6 +187,81 @@ func splitQwen2(s string, i int) int {
 		return x.run(end, newline)
 	}
 	return x.whitespace(i, true)
+}
+
+// splitGPT4o stands for
+//
+//	[^\r\n\p{L}\p{N}]?U*L+E?|[^\r\n\p{L}\p{N}]?U+L*E?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+
+//
+// where U is a letter but not a to z, L a letter but not A to Z, and E one of 's 't
+// 're 've 'm 'll 'd in any case. Letters beyond ASCII are both U and L, as llama.cpp
+// has it.
+func splitGPT4o(s string, i int) int {
+	x := input{s, classes()}
+	c, n := x.at(i)
+	start := i
+	switch {
+	case c&letter != 0:
+	case c&number != 0:
+		end := i + n
+		for range 2 {
+			if c, n = x.at(end); c&number != 0 {
+				end += n
+			}
+		}
+		return end
+	default:
+		start = i + n
+		if k, _ := x.at(start); k&letter == 0 || c&newline != 0 {
+			start = -1
+		}
+	}
+	if start >= 0 {
+		end := x.word(start)
+		if end < len(s) {
+			end += contraction(s, end, 0x20)
+		}
+		return end
+	}
+	j := i
+	if s[i] == ' ' {
+		j++
+	}
+	if end := x.runOther(j); end > j {
+		for end < len(s) && (s[end] == '\r' || s[end] == '\n' || s[end] == '/') {
+			end++
+		}
+		return end
+	}
+	return x.whitespace(i, true)
+}
+
+// word returns the end of U*L+ from a letter on, or of U+L* if there is no U*L+.
+func (x input) word(i int) int {
+	both := -1 // the end of the last letter that is U and L
+	for {
+		c, n := x.at(i)
+		switch {
+		case c&letter == 0 && both >= 0:
+			return both // no L follows the run of U; a letter beyond ASCII in it is the L
+		case c&letter == 0:
+			return i
+		}
+		if x.s[i] >= 'a' && n == 1 {
+			break
+		}
+		i += n
+		if n > 1 {
+			both = i
+		}
+	}
+	for {
+		c, n := x.at(i)
+		if c&letter == 0 || n == 1 && x.s[i] <= 'Z' {
+			return i
+		}
+		i += n
+	}
 }
 
 // splitGPT2 stands for

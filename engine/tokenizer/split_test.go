@@ -71,6 +71,9 @@ func isNumber(r rune) bool { return unicode.Is(unicode.N, r) }
 func isSpace(r rune) bool  { return unicode.Is(unicode.White_Space, r) }
 func isOther(r rune) bool  { return !isLetter(r) && !isNumber(r) && !isSpace(r) }
 func isLine(r rune) bool   { return r == '\r' || r == '\n' }
+func isUpper(r rune) bool  { return isLetter(r) && !(r >= 'a' && r <= 'z') }
+func isLower(r rune) bool  { return isLetter(r) && !(r >= 'A' && r <= 'Z') }
+func isApart(r rune) bool  { return !isLine(r) && !isLetter(r) && !isNumber(r) }
 
 func endings(fold bool) re {
 	return alt(text("'s", fold), text("'t", fold), text("'re", fold), text("'ve", fold), text("'m", fold), text("'ll", fold), text("'d", fold))
@@ -82,9 +85,18 @@ var references = map[string]struct {
 }{
 	"qwen2": {splitQwen2, alt(
 		endings(true),
-		seq(opt(set(func(r rune) bool { return !isLine(r) && !isLetter(r) && !isNumber(r) })), plus(set(isLetter))),
+		seq(opt(set(isApart)), plus(set(isLetter))),
 		set(isNumber),
 		seq(opt(text(" ", false)), plus(set(isOther)), star(set(isLine))),
+		seq(star(set(isSpace)), plus(set(isLine))),
+		seq(plus(set(isSpace)), notBeforeText),
+		plus(set(isSpace)),
+	)},
+	"gpt-4o": {splitGPT4o, alt(
+		seq(opt(set(isApart)), star(set(isUpper)), plus(set(isLower)), opt(endings(true))),
+		seq(opt(set(isApart)), plus(set(isUpper)), star(set(isLower)), opt(endings(true))),
+		seq(set(isNumber), opt(set(isNumber)), opt(set(isNumber))),
+		seq(opt(text(" ", false)), plus(set(isOther)), star(set(func(r rune) bool { return isLine(r) || r == '/' }))),
 		seq(star(set(isSpace)), plus(set(isLine))),
 		seq(plus(set(isSpace)), notBeforeText),
 		plus(set(isSpace)),
@@ -126,6 +138,7 @@ func checkSplit(t *testing.T, s string) {
 }
 
 var splitSamples = []string{"", "a", "I'm you'RE it'S 'l 'll 'x '", "  two  spaces\n\n tab\t\tx \r\n\n  ", "x\u00a0\u3000y \u2028\n z", "½٣Ⅷ 12 345", "a\u0301 \u0301b",
+	"camelCaseIT's HTTPServer'LL ÉCOLE'd École XÉY'T ÉaÉ ABCdef\u00c9GHI ßA'tx", "a/b//c\n/!/\r\n//x 1234567 ½123", "'S 'sS !A's\nB",
 	"!?\r\n\n x", " !", "\n !", "\t!a", "日本 語🦙", "\xff\xfe a\xe4\xb8", "\U0002ebf0\u180e\ufeff", "   ", " \n \n x", "'", "''s", "'ſ"}
 
 func TestSplit(t *testing.T) {
