@@ -25,13 +25,15 @@ type Reasoning struct {
 	answered bool   // the answer has begun
 	held     string // may become a tag, or white space that may belong to one
 
+	harmony *harmony // takes the place of all above for a prompt in that format
+
 	reasoning, content strings.Builder // what has come so far
 }
 
 // NewReasoning begins with the answer to a rendered prompt. Some templates open
 // the thought themselves, at the end of the prompt.
 func NewReasoning(prompt string) *Reasoning {
-	r := &Reasoning{}
+	r := &Reasoning{harmony: newHarmony(prompt)}
 	prompt = strings.TrimRightFunc(prompt, unicode.IsSpace)
 	for _, tag := range thinkTags {
 		if strings.HasSuffix(prompt, tag.open) {
@@ -53,6 +55,12 @@ func (r *Reasoning) Push(delta string) (thought, text string) { return r.take(de
 func (r *Reasoning) Flush() (thought, text string) { return r.take("", true) }
 
 func (r *Reasoning) take(delta string, final bool) (thought, text string) {
+	if r.harmony != nil {
+		thought, text = r.harmony.take(delta, final)
+		r.reasoning.WriteString(thought)
+		r.content.WriteString(text)
+		return thought, text
+	}
 	rest := r.held + delta
 	r.held = ""
 	for rest != "" {

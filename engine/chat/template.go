@@ -64,6 +64,9 @@ func (t *Template) Thinks() bool { return strings.Contains(t.source, "enable_thi
 
 // Reasons reports whether the template knows a span for reasoning.
 func (t *Template) Reasons() bool {
+	if strings.Contains(t.source, markChannel+"analysis") {
+		return true
+	}
 	for _, tag := range thinkTags {
 		if strings.Contains(t.source, tag.open) {
 			return true
