@@ -23,9 +23,17 @@ type Source interface {
 // short, since a spinning worker may hold the very core that a lane needs.
 const spinNanos = 4_000
 
+// The two stages of an expert's computing. Each is ready as soon as its own
+// projections are in memory.
+const (
+	StageIn  = iota // every projection but the last: gate and up, fused or not
+	StageOut        // the last: down, which works on what the first stage made
+	stages
+)
+
 // Batch is the distinct experts of one layer's batch, in the order in which
-// they should be computed. Workers take what is Ready, say Consumed when the
-// last of an expert's work is done, and Wait when there is nothing to take.
+// they should be computed. Workers take a stage that is Ready, say Computed
+// when the last of its work is done, and Wait when there is nothing to take.
 type Batch struct {
 	layer int
 	plan  policy.Plan
@@ -57,10 +65,11 @@ type item struct {
 	reads   [MaxProjections]flashio.Request
 	key     policy.Key
 	expert  int32
-	slot    int32 // -1: none yet
-	late    bool  // gives up its slot within this batch
-	arrived bool  // all bytes are in the slot; guarded by the batch's mu
-	pending atomic.Int32
+	slot    int32                // -1: none yet
+	late    bool                 // gives up its slot within this batch
+	arrived bool                 // all bytes are in the slot; guarded by the batch's mu
+	missing [stages]atomic.Int32 // projections that a stage still waits for
+	made    atomic.Bool          // the first stage is computed
 	data    [MaxProjections][]byte
 }
 
@@ -70,15 +79,17 @@ func (b *Batch) Len() int { return b.n }
 // Expert returns the id of the i-th expert.
 func (b *Batch) Expert(i int) int32 { return b.items[i].expert }
 
-// Data returns the bytes of a projection of the i-th expert; it must be Ready.
+// Data returns the bytes of a projection of the i-th expert; its stage must be
+// Ready.
 func (b *Batch) Data(i, projection int) []byte { return b.items[i].data[projection] }
 
-// Ready reports whether the i-th expert can be computed.
-func (b *Batch) Ready(i int) bool {
+// Ready reports whether all projections of a stage of the i-th expert are there.
+// It says nothing of whether the second stage has its input.
+func (b *Batch) Ready(i, stage int) bool {
 	if b.serial && b.inFlight.Load() > 0 {
 		return false
 	}
-	return b.items[i].pending.Load() == 0
+	return b.items[i].missing[stage].Load() == 0
 }
 
 // Failed reports whether a read of the batch failed: workers should stop.
@@ -90,7 +101,8 @@ func (b *Batch) InFlight() bool { return b.inFlight.Load() > 0 }
 // Seq returns the number of the latest piece of news, for Wait.
 func (b *Batch) Seq() uint32 { return b.seq.Load() }
 
-// Announce tells waiting workers that there may be something to do.
+// Announce tells waiting workers to look again. The batch does so itself when
+// a stage has become ready or the last one is computed.
 func (b *Batch) Announce() {
 	b.seq.Add(1)
 	b.mu.Lock()
@@ -121,23 +133,30 @@ func (b *Batch) Wait(seq uint32) {
 	b.mu.Unlock()
 }
 
-// Consumed tells that nobody will look at the i-th expert's data again in this
-// batch. If it gives up its slot, the next read goes there.
-func (b *Batch) Consumed(i int) {
-	if b.owner == nil {
+// Computed tells that a stage of the i-th expert is computed. After the second
+// nobody may look at the expert's data again in this batch: if it gives up its
+// slot, the next read goes there.
+func (b *Batch) Computed(i, stage int) {
+	it := &b.items[i]
+	if stage == StageIn {
+		it.made.Store(true)
+		if b.Ready(i, StageOut) { // else the read that completes it brings the news
+			b.Announce()
+		}
 		return
 	}
 	b.mu.Lock()
 	b.consumed++
-	if b.items[i].late {
-		b.owner.freeSlot(&b.items[i])
+	if b.owner != nil && it.late {
+		b.owner.freeSlot(it)
 	}
 	more := b.next < b.n
 	if more && (!b.serial || b.consumed == b.started) {
 		b.owner.submit(b)
 	}
+	last := b.consumed == b.n
 	b.mu.Unlock()
-	if more {
+	if more || last {
 		b.Announce() // what can be waited for has changed
 	}
 }

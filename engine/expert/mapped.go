@@ -21,7 +21,7 @@ func NewMapped(l Layout, shards [][]byte) *Mapped {
 // Acquire implements Source. Experts come in order of first touch.
 func (m *Mapped) Acquire(layer, _ int, ids []int32) *Batch {
 	b := &m.batch
-	b.layer, b.n = layer, 0
+	b.layer, b.n, b.consumed = layer, 0, 0
 	for _, id := range ids {
 		if m.seen[id] {
 			continue
@@ -37,5 +37,6 @@ func (m *Mapped) Acquire(layer, _ int, ids []int32) *Batch {
 	for i := range b.n {
 		m.seen[b.items[i].expert] = false
 	}
+	b.next = b.n // none waits for a slot
 	return b
 }

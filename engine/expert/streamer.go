@@ -103,10 +103,13 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 		it := &b.items[i]
 		it.key, it.expert = step.Key, int32(int(step.Key)-layer*s.layout.Experts)
 		it.slot, it.late, it.arrived = s.slotOf[step.Key], false, step.Hit
-		it.pending.Store(int32(len(s.layout.Layers[layer])))
+		it.made.Store(false)
+		it.missing[StageIn].Store(int32(len(s.layout.Layers[layer]) - 1))
+		it.missing[StageOut].Store(1)
 		if step.Hit {
 			s.point(it)
-			it.pending.Store(0)
+			it.missing[StageIn].Store(0)
+			it.missing[StageOut].Store(0)
 			b.next, b.started = i+1, i+1
 		}
 	}
@@ -140,28 +143,28 @@ func (b *Batch) indexOf(k policy.Key) int {
 }
 
 // submit gives slots to the next items that have none and submits their reads,
-// until slots or items run out. The batch's mu is held.
+// until slots or items run out: the first stage of all of them comes before the
+// second of any, so that computing can begin. The batch's mu is held.
 func (s *Streamer) submit(b *Batch) {
-	s.submits = s.submits[:0]
+	from := b.next
 	for b.next < b.n && len(s.free) > 0 && b.err == nil {
 		it := &b.items[b.next]
 		it.slot = s.free[len(s.free)-1]
 		s.free = s.free[:len(s.free)-1]
 		s.slotOf[it.key] = it.slot
 		s.point(it)
-		for p, proj := range s.layout.Layers[b.layer] {
-			w, err := s.files.Window(proj.File, proj.Offset+int64(it.expert)*proj.Bytes, proj.Bytes)
-			if err != nil {
-				// NewStreamer asked for this very window: the set cannot have changed.
-				panic(err)
-			}
-			r := &it.reads[p]
-			r.File, r.Offset, r.Need, r.Done = proj.File, w.Offset, w.Need, it
-			r.Buf = s.slot(it.slot)[s.slots.start[b.layer][p]:][:w.Length]
-			s.submits = append(s.submits, r)
-		}
 		b.next++
 		b.started++
+	}
+	s.submits = s.submits[:0]
+	last := len(s.layout.Layers[b.layer]) - 1
+	for i := from; i < b.next; i++ {
+		for p := range last {
+			s.prepare(&b.items[i], p)
+		}
+	}
+	for i := from; i < b.next; i++ {
+		s.prepare(&b.items[i], last)
 	}
 	if len(s.submits) == 0 {
 		return
@@ -172,33 +175,59 @@ func (s *Streamer) submit(b *Batch) {
 	s.reader.Submit(s.submits...)
 }
 
-// ReadDone implements flashio.Completer, on a lane's goroutine.
+// prepare adds the read of one projection to those that submit hands over.
+func (s *Streamer) prepare(it *item, p int) {
+	layer := it.batch.layer
+	proj := &s.layout.Layers[layer][p]
+	w, err := s.files.Window(proj.File, proj.Offset+int64(it.expert)*proj.Bytes, proj.Bytes)
+	if err != nil {
+		// NewStreamer asked for this very window: the set cannot have changed.
+		panic(err)
+	}
+	r := &it.reads[p]
+	r.File, r.Offset, r.Need, r.Done = proj.File, w.Offset, w.Need, it
+	r.Buf = s.slot(it.slot)[s.slots.start[layer][p]:][:w.Length]
+	s.submits = append(s.submits, r)
+}
+
+// ReadDone implements flashio.Completer, on a lane's goroutine. It wakes workers
+// only if they can go on: a stage can be computed, or nothing is in flight.
 func (it *item) ReadDone(r *flashio.Request) {
 	b := it.batch
+	news := false
 	b.mu.Lock()
 	if r.Err != nil {
 		if b.err == nil {
 			b.err = fmt.Errorf("layer %d, expert %d: %w", b.layer, it.expert, r.Err)
 		}
 		b.failed.Store(true)
+		news = true
 	} else {
 		s := b.owner
 		s.reads++
 		s.windowBytes += int64(r.N)
 		s.busyNanos += r.Ended - r.Started
 		s.latency.Record(r.Ended - r.Started)
-		if it.pending.Add(-1) == 0 {
-			it.arrived = true
+		stage := StageIn
+		if r == &it.reads[len(s.layout.Layers[b.layer])-1] {
+			stage = StageOut
+		}
+		if it.missing[stage].Add(-1) == 0 {
+			news = !b.serial && (stage == StageIn || it.made.Load())
+			it.arrived = it.missing[StageIn].Load() == 0 && it.missing[StageOut].Load() == 0
 		}
 	}
-	if r.Ended != 0 { // else no read was made
-		b.lastEnded = r.Ended
-	}
 	if b.inFlight.Add(-1) == 0 {
+		news = true
 		b.owner.readingNanos += clock.Now() - b.readingSince
 	}
+	if news && r.Ended != 0 { // else no read was made
+		b.lastEnded = r.Ended
+	}
 	b.mu.Unlock()
-	b.Announce()
+	if news {
+		b.Announce()
+	}
 }
 
 // settle forgets what did not arrive. The batch's mu is held, no read is in flight.

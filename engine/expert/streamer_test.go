@@ -112,10 +112,10 @@ func (f *fixture) streamer(t *testing.T, budget int64, lanes int, overlap bool) 
 	return s
 }
 
-// compute plays the workers of a batch: each takes any expert that is ready and
-// not taken, checks its bytes and says that it is consumed.
+// compute plays the workers of a batch: each takes any stage that is ready and
+// not taken, checks its bytes and says that it is computed.
 func (f *fixture) compute(b *Batch, workers int, onData func(expert int32, ok bool)) {
-	taken := make([]atomic.Bool, b.Len())
+	taken := make([]struct{ in, made, out atomic.Bool }, b.Len())
 	var left atomic.Int32
 	left.Store(int32(b.Len()))
 	var wg sync.WaitGroup
@@ -124,13 +124,21 @@ func (f *fixture) compute(b *Batch, workers int, onData func(expert int32, ok bo
 			for left.Load() > 0 && !b.Failed() {
 				seq, worked := b.Seq(), false
 				for i := range taken {
-					if !b.Ready(i) || taken[i].Swap(true) {
+					t := &taken[i]
+					switch {
+					case b.Ready(i, StageIn) && !t.in.Swap(true):
+						if !f.matches(b, i, StageIn) {
+							onData(b.Expert(i), false)
+						}
+						t.made.Store(true)
+						b.Computed(i, StageIn)
+					case t.made.Load() && b.Ready(i, StageOut) && !t.out.Swap(true):
+						onData(b.Expert(i), f.matches(b, i, StageOut))
+						left.Add(-1)
+						b.Computed(i, StageOut)
+					default:
 						continue
 					}
-					onData(b.Expert(i), f.matches(b, i))
-					b.Consumed(i)
-					left.Add(-1)
-					b.Announce()
 					worked = true
 				}
 				if !worked && left.Load() > 0 && !b.Failed() {
@@ -142,8 +150,13 @@ func (f *fixture) compute(b *Batch, workers int, onData func(expert int32, ok bo
 	wg.Wait()
 }
 
-func (f *fixture) matches(b *Batch, i int) bool {
-	for p, proj := range f.layout.Layers[b.layer] {
+// matches compares what a stage of the i-th expert sees with the file.
+func (f *fixture) matches(b *Batch, i, stage int) bool {
+	projections := f.layout.Layers[b.layer]
+	for p, proj := range projections {
+		if (p == len(projections)-1) != (stage == StageOut) {
+			continue
+		}
 		want := f.bytes[proj.Offset+int64(b.Expert(i))*proj.Bytes:][:proj.Bytes]
 		if !bytes.Equal(b.Data(i, p), want) {
 			return false
@@ -311,8 +324,8 @@ func TestMappedGivesTheSameBytes(t *testing.T) {
 			t.Fatalf("%d distinct experts, want 4", b.Len())
 		}
 		for i, e := range []int32{5, 1, 11, 0} {
-			if b.Expert(i) != e || !b.Ready(i) || !f.matches(b, i) {
-				t.Errorf("item %d is expert %d, ready %v", i, b.Expert(i), b.Ready(i))
+			if b.Expert(i) != e || !b.Ready(i, StageIn) || !b.Ready(i, StageOut) || !f.matches(b, i, StageIn) || !f.matches(b, i, StageOut) {
+				t.Errorf("item %d is expert %d with other bytes, or not ready", i, b.Expert(i))
 			}
 		}
 		if err := b.Release(); err != nil {

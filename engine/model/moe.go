@@ -236,6 +236,10 @@ func (m *moe) takeAny(worker int) taken {
 			if w.nextB.Load() >= m.chunksB {
 				continue // all claimed
 			}
+			if !m.batch.Ready(i, expert.StageOut) {
+				result = tookNone
+				continue
+			}
 			if c := w.nextB.Add(1) - 1; c < m.chunksB {
 				m.stageB(worker, i, int(c))
 				return tookChunk
@@ -243,7 +247,7 @@ func (m *moe) takeAny(worker int) taken {
 			continue
 		}
 		result = tookNone
-		if w.nextA.Load() >= m.chunksA || !m.batch.Ready(i) {
+		if w.nextA.Load() >= m.chunksA || !m.batch.Ready(i, expert.StageIn) {
 			continue
 		}
 		if c := w.nextA.Add(1) - 1; c < m.chunksA {
@@ -271,7 +275,7 @@ func (m *moe) stageA(worker, i, chunk int) {
 	}
 	m.hActs.Prepare(m.down.Form, m.hidden, m.ff, int(w.pair0), int(w.pair0+w.n))
 	w.stageB.Store(true)
-	m.batch.Announce()
+	m.batch.Computed(i, expert.StageIn)
 }
 
 // stageB computes a chunk of the down rows.
@@ -292,10 +296,8 @@ func (m *moe) stageB(worker, i, chunk int) {
 	if w.doneB.Add(1) < m.chunksB {
 		return
 	}
-	m.batch.Consumed(i)
-	if m.left.Add(-1) == 0 {
-		m.batch.Announce()
-	}
+	m.left.Add(-1) // before the batch tells of the last
+	m.batch.Computed(i, expert.StageOut)
 }
 
 // bytes returns the memory of the scratch.
