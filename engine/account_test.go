@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -10,8 +9,6 @@ import (
 	"bmoe/engine/expert"
 	"bmoe/flashio"
 	"bmoe/internal/conform"
-	"bmoe/internal/host"
-	"bmoe/internal/stats"
 	"bmoe/profile"
 )
 
@@ -136,41 +133,6 @@ func TestRecordsAgreeWithThePlainCache(t *testing.T) {
 				t.Errorf("%s, %v layers: the lanes served %d bytes in %d reads and %d are resident, want %d, %d and %d",
 					path, layers, served, r.Result.IO.Reads.Value, st.Resident, c.WindowBytes, c.Reads, c.bytes)
 			}
-		}
-	}
-}
-
-func TestQuantilesAreThoseOfTheStatistics(t *testing.T) {
-	for _, values := range [][]int64{{5}, {1, 9}, {1, 2, 3}, {10, 20, 30, 40, 50, 60, 70, 80, 90, 100}} {
-		floats := make([]float64, len(values))
-		for i, v := range values {
-			floats[i] = float64(v)
-		}
-		for _, q := range []float64{0, 0.5, 0.95, 1} {
-			if got, want := quantile(values, q), stats.Quantile(floats, q); math.Abs(float64(got)-want) >= 1 {
-				t.Errorf("the %v-quantile of %v is %d, want %v", q, values, got, want)
-			}
-		}
-	}
-}
-
-func TestContended(t *testing.T) {
-	has := host.HasDrive | host.HasOwn
-	for _, c := range []struct {
-		name string
-		to   host.DriveSample
-		want bool
-	}{
-		{"alone", host.DriveSample{Read: 500 << 20, OwnRead: 500 << 20, Has: has}, false},
-		{"others read as much", host.DriveSample{Read: 1000 << 20, OwnRead: 500 << 20, Has: has}, true},
-		{"others write a fifth", host.DriveSample{Read: 500 << 20, Written: 100 << 20, OwnRead: 500 << 20, Has: has}, true},
-		{"others read a twentieth", host.DriveSample{Read: 525 << 20, OwnRead: 500 << 20, Has: has}, false},
-		{"noise", host.DriveSample{Read: 9 << 20, OwnRead: 1 << 20, Has: has}, false},
-		{"nothing read in the run", host.DriveSample{Read: 900 << 20, Has: has}, false},
-		{"the host does not tell", host.DriveSample{Read: 1000 << 20, OwnRead: 500 << 20, Has: host.HasDrive}, false},
-	} {
-		if got := contended(host.DriveSample{Has: has}, c.to); got != c.want {
-			t.Errorf("%s: contended is %v", c.name, got)
 		}
 	}
 }

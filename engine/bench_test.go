@@ -49,7 +49,7 @@ func BenchmarkDecode(b *testing.B) {
 				tokens += r.Sum.Tokens
 				wall += r.Sum.Wall
 				compute += r.Sum.Compute
-				stall += r.Sum.Stall
+				stall += r.Sum.Stall.Value
 				other += r.Sum.Other
 			}
 			b.ReportMetric(float64(tokens)*1e9/float64(wall), "tok/s")

@@ -161,11 +161,14 @@ func TestPartsAddUpToWall(t *testing.T) {
 		cfg.Threads = threads
 		_, r := outcome(t, cfg)
 		s := r.Sum
-		if parts := s.Compute + s.Mgmt + s.Stall + s.Other; math.Abs(float64(parts-s.Wall)) > 0.01*float64(s.Wall) || s.Compute == 0 || s.Mgmt == 0 {
-			t.Errorf("%d threads: compute %d + mgmt %d + stall %d + other %d = %d, wall %d", threads, s.Compute, s.Mgmt, s.Stall, s.Other, parts, s.Wall)
+		if parts := s.Compute + s.Mgmt + s.Stall.Value + s.Other; math.Abs(float64(parts-s.Wall)) > 0.01*float64(s.Wall) || s.Compute == 0 || s.Mgmt == 0 {
+			t.Errorf("%d threads: compute %d + mgmt %d + stall %d + other %d = %d, wall %d", threads, s.Compute, s.Mgmt, s.Stall.Value, s.Other, parts, s.Wall)
 		}
-		if s.StallUnion > s.Wall || s.StallUnion < s.Stall {
-			t.Errorf("%d threads: a union of stalls of %d, stall %d, wall %d", threads, s.StallUnion, s.Stall, s.Wall)
+		if s.StallUnion.Value > s.Wall || s.StallUnion.Value < s.Stall.Value {
+			t.Errorf("%d threads: a union of stalls of %v, stall %v, wall %d", threads, s.StallUnion, s.Stall, s.Wall)
+		}
+		if s.MgmtSerial < s.Mgmt || s.MgmtSerial > s.Wall {
+			t.Errorf("%d threads: bookkeeping held up %d, a worker's mean %d, wall %d", threads, s.MgmtSerial, s.Mgmt, s.Wall)
 		}
 	}
 }

@@ -210,7 +210,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	if !s.cfg.Raw {
 		a.reasoning = chat.NewReasoning(rendered)
 	}
-	s.meter.begin(run.N, b.base, len(ids)-b.base, limit, started)
+	s.meter.begin(profile.Start{Run: run.N, Turn: s.turn(), Started: started, Base: b.base, Prompt: len(ids) - b.base, MaxTokens: limit})
 	s.compute.OnLayer = s.meter.onLayer
 	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
 	s.compute.OnLayer = nil
@@ -263,17 +263,16 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 		}
 		if s.text.Tokenizer.IsEOG(id) {
 			if step == 1 {
-				s.meter.nothing(len(ids) - b.base)
+				s.meter.rec.Nothing()
 			}
 			return stopEOS, nil
 		}
 		sampler.Accept(id)
 		a.ids = append(a.ids, id)
 		if step == 1 {
-			s.meter.first(len(ids) - b.base)
+			s.meter.first()
 		} else {
-			a.record = profile.Record{Run: s.meter.sum.Run, Turn: s.turn(), Step: step, Steps: limit, Token: id}
-			s.meter.token(&a.record)
+			s.meter.token(id, &a.record)
 		}
 		s.emit(a, id, step, b.request.OnDelta)
 		switch {
@@ -382,7 +381,7 @@ func (s *Session) finish(run *Run, a *answer, b *beginning, ids []int32, stop st
 	if a.reasoning != nil {
 		message = a.reasoning.Message()
 	}
-	run.Sum = s.meter.sum
+	run.Sum = s.meter.rec.Sum()
 	r := &run.Result
 	r.Text, r.Reasoning = message.Content, message.Reasoning
 	r.TokenIDs = a.ids

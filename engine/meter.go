@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"runtime"
 	"runtime/metrics"
-	"slices"
-	"sync"
 
 	"bmoe/engine/expert"
 	"bmoe/engine/pool"
@@ -19,79 +17,61 @@ const (
 	// glance is how often the parts of the snapshot are renewed that cost more
 	// than a few loads: the screen asks 10 to 15 times a second.
 	glance = 100_000_000 // ns
-	// rateWindow is the longest time over which a rate is taken; the shortest is
-	// half of it, but for a run's beginning.
-	rateWindow = 1_000_000_000 // ns
-	// recentTokens is what "now" means for the hit rate.
-	recentTokens = 16
-	// foreignShare and foreignLeast say when others on the drive spoil a run:
-	// above a tenth of what this process read meanwhile, and above noise.
-	foreignShare = 0.1
-	foreignLeast = 16 << 20 // bytes
+	// foreignWindow is the least time over which others' use of the drive and the
+	// processors is told: their counters are coarse.
+	foreignWindow = 500_000_000 // ns
 )
 
-// meter turns counters into records and keeps the live snapshot. Its methods
-// are for the goroutine that generates, except snapshot and update.
+// meter reads the counters of a session's parts and of the host, and feeds the
+// recorder with them. Its methods are for the goroutine that generates.
 type meter struct {
-	mu   sync.Mutex
-	live profile.Snapshot
-
 	session *Session
+	rec     *profile.Recorder
 	onLayer func(layer int, x []float32) // m.layer, bound once
 	process *host.Process
 	thermal *host.Thermal
+	load    *host.Load
 	drive   *host.Drive // nil if it cannot be watched
 	opening int64       // clock.Now when opening began
 	loaded  int64       // how long it took, ns
 
-	// The token in progress began with these.
-	times pool.Times
-	cache expert.Stats
-	usage host.Sample
-
-	// The run began with these.
-	runStart   int64
-	runCache   expert.Stats
-	runDrive   host.DriveSample
-	runCPU     host.Sample
-	prefillEnd int64
-	sum        profile.Record
-	walls      []int64 // scratch for quantiles
-
-	glanced int64
-	lanes   [3]laneReading // where the windows of rates begin, the older first, and the latest
+	// Scratch of a reading, so that a token allocates nothing.
+	times   pool.Times
+	reading profile.Reading
+	gauges  profile.Gauges
 	stats   flashio.Stats
-	contend bool
 	gc      []metrics.Sample
-	base    int // positions of the state that the run kept
-	prompt  int // prompt tokens that it has to prefill
-	moved   host.DriveSample
+
+	glanced      int64
+	base, prompt int               // of the run: positions of the state that it kept, prompt tokens to prefill
+	part         surroundings      // where the run's part (prefill, decode) began
+	disturbed    profile.Disturbed // in the run's parts before
+	seen         surroundings      // when others were last looked at
 }
 
-// laneReading is the lanes' counters at one time.
-type laneReading struct {
-	at    int64
-	bytes [profile.MaxLanes]int64
-	total int64
+// surroundings is what the host had counted of everybody at one time.
+type surroundings struct {
+	drive host.DriveSample
+	load  host.LoadSample
 }
 
 // open starts the meter, before there is a model.
 func (m *meter) open(path string) {
 	m.opening = clock.Now()
-	m.process, m.thermal = host.OpenProcess(), host.OpenThermal()
+	m.rec = profile.NewRecorder(clock.Now)
+	m.process, m.thermal, m.load = host.OpenProcess(), host.OpenThermal(), host.OpenLoad()
 	if d, err := host.OpenDrive(path); err == nil {
 		m.drive = d // otherwise foreign I/O is n/a
 	}
 	m.gc = []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"}}
-	m.walls = make([]int64, 0, profile.RingTokens)
-	m.live.Phase = profile.Loading
-	m.live.Started = m.opening
 }
 
 func (m *meter) close() error {
 	var err error
-	if m.process != nil {
-		err = m.process.Close()
+	for _, c := range []interface{ Close() error }{m.process, m.load} {
+		if cerr := c.Close(); err == nil {
+			err = cerr
+		}
 	}
 	if m.drive != nil {
 		if derr := m.drive.Close(); err == nil {
@@ -99,23 +79,6 @@ func (m *meter) close() error {
 		}
 	}
 	return err
-}
-
-// update changes the snapshot. f must be quick and ask the OS nothing.
-func (m *meter) update(f func(live *profile.Snapshot)) {
-	m.mu.Lock()
-	f(&m.live)
-	m.mu.Unlock()
-}
-
-func (m *meter) snapshot(dst *profile.Snapshot) {
-	m.mu.Lock()
-	*dst = m.live
-	m.mu.Unlock()
-	dst.At = clock.Now()
-	if dst.Phase != profile.Idle {
-		dst.Elapsed = dst.At - dst.Started
-	}
 }
 
 // opened fills in what opening has settled.
@@ -126,7 +89,7 @@ func (m *meter) opened(s *Session) {
 	info := s.arch.Info()
 	shape := info.Experts.Shape()
 	memory := host.ReadMemory()
-	m.update(func(l *profile.Snapshot) {
+	m.rec.Update(func(l *profile.Snapshot) {
 		l.Phase = profile.Idle
 		l.Model = profile.Model{Name: s.modelName(), Arch: info.Arch, FileBytes: s.files.Size(), Shards: s.files.Len(),
 			Layers: info.Layers, MoELayers: info.MoELayers(), Experts: info.Experts.Experts, ExpertsUsed: info.Experts.Used,
@@ -148,8 +111,8 @@ func (m *meter) opened(s *Session) {
 
 // reconfigured fills in what a change may have changed.
 func (m *meter) reconfigured(s *Session) {
-	m.lanes = [3]laneReading{}
-	m.update(func(l *profile.Snapshot) {
+	m.rec.ForgetLanes()
+	m.rec.Update(func(l *profile.Snapshot) {
 		l.Lanes = profile.Lanes{}
 		l.Lanes.Overlap = s.cfg.Overlap
 		l.Process.Threads = s.cfg.Threads
@@ -178,40 +141,26 @@ func (m *meter) reconfigured(s *Session) {
 	m.look()
 }
 
-// begin starts a run's account: its prefill of n tokens after base.
-func (m *meter) begin(run, base, n, maxTokens int, started int64) {
-	m.runStart, m.glanced = started, 0
-	m.base, m.prompt = base, n
-	m.session.compute.Pool.Times(&m.times)
-	m.runCache = m.cacheStats()
-	m.sum = profile.Record{Run: run, MajorFaults: profile.Some[int64](0), CPU: profile.Some[int64](0)}
-	m.process.Counters(&m.runCPU)
-	if m.drive != nil {
-		m.drive.Sample(&m.runDrive)
-		m.moved = m.runDrive
+// begin starts a run's account.
+func (m *meter) begin(start profile.Start) {
+	s := m.session
+	m.glanced = 0
+	m.base, m.prompt = start.Base, start.Prompt
+	start.Dropped = s.dropped
+	start.NoStall, start.NoCeiling = s.streamer == nil, s.streamer == nil || s.cfg.Dense != DenseAnon
+	if s.streamer != nil {
+		s.streamer.ResetLatency()
 	}
-	m.contend = false
-	if st := m.session.streamer; st != nil {
-		st.ResetLatency()
-	}
-	m.readLanes(&m.lanes[0])
-	m.lanes[1], m.lanes[2] = m.lanes[0], m.lanes[0]
-	m.update(func(l *profile.Snapshot) {
-		l.Phase, l.Run, l.Step, l.Steps = profile.Prefill, run, 0, maxTokens
-		l.Prompt, l.PromptDone, l.Started = n, 0, m.runStart
-		l.CtxUsed = base
-		l.TTFT, l.PrefillTPS, l.DecodeTPS = profile.Maybe[int64]{}, profile.Maybe[float64]{}, profile.Maybe[float64]{}
-		l.DroppedTurns = m.session.dropped
-		l.Sum = m.sum
-		l.Wall.P50, l.Wall.P95 = profile.Maybe[int64]{}, profile.Maybe[int64]{}
-		l.Cache.HitRun, l.Cache.HitNow = profile.Maybe[float64]{}, profile.Maybe[float64]{}
-		l.Process.CPUPerToken, l.Process.ForeignIO = profile.Maybe[int64]{}, profile.Maybe[float64]{}
-	})
+	m.disturbed = profile.Disturbed{}
+	m.surround(&m.part, true)
+	m.seen = m.part
+	m.gauge()
+	m.rec.Begin(start, &m.gauges)
 }
 
 // prefilled counts finished prompt tokens.
 func (m *meter) prefilled(done int) {
-	m.update(func(l *profile.Snapshot) { l.PromptDone = done })
+	m.rec.Prefilled(done)
 	m.maybeLook()
 }
 
@@ -223,117 +172,52 @@ func (m *meter) layer(layer int, x []float32) {
 	}
 	info := m.session.arch.Info()
 	batch := len(x) / info.Embd
-	done := len(m.session.ids) - m.base + batch*(layer+1)/info.Layers
-	m.update(func(l *profile.Snapshot) {
-		if l.Phase == profile.Prefill {
-			l.PromptDone = min(done, m.prompt)
-		}
-	})
+	m.rec.Prefilled(len(m.session.ids) - m.base + batch*(layer+1)/info.Layers)
 }
 
 // first ends the prefill: the first token is there.
-func (m *meter) first(prompt int) {
-	s := m.session
-	s.compute.Pool.Times(&m.times)
-	m.prefillEnd = m.times.Now
-	m.cache = m.cacheStats()
-	m.process.Counters(&m.usage)
-	took := m.prefillEnd - m.runStart
-	m.update(func(l *profile.Snapshot) {
-		l.Phase, l.Step, l.PromptDone = profile.Decode, 1, prompt
-		l.CtxUsed = len(s.ids)
-		l.TTFT = profile.Some(took)
-		l.PrefillTPS = perSecond(prompt, took)
-	})
-}
-
-// nothing ends a prefill after which the model had nothing to say.
-func (m *meter) nothing(prompt int) {
-	took := clock.Now() - m.runStart
-	m.update(func(l *profile.Snapshot) {
-		l.PromptDone, l.PrefillTPS = prompt, perSecond(prompt, took)
-	})
-}
-
-// perSecond returns n per second of ns, or nothing if no time has passed.
-func perSecond(n int, ns int64) profile.Maybe[float64] {
-	return profile.Ratio(float64(n)*1e9, float64(ns))
+func (m *meter) first() {
+	// Of the prefill's time, so that the second token's is its own.
+	m.endPart()
+	m.read()
+	m.rec.First(&m.reading)
 }
 
 // token writes the record of a decoded token.
-func (m *meter) token(r *profile.Record) {
-	s := m.session
-	was := m.times
-	s.compute.Pool.Times(&m.times)
-	workers := int64(m.times.Workers)
-	part := func(st pool.State) int64 { return (m.times.State[st] - was.State[st]) / workers }
-	r.Wall = m.times.Now - was.Now
-	r.Compute, r.Mgmt, r.Stall = part(pool.Compute), part(pool.Mgmt), part(pool.Stall)
-	r.Other = part(pool.Other)
-	r.StallUnion = m.times.StallUnion - was.StallUnion
-
-	c, before := m.cacheStats(), m.cache
-	m.cache = c
-	r.IO = c.BusyNanos - before.BusyNanos
-	r.ExpertBytes, r.WindowBytes, r.Reads = c.ReadBytes-before.ReadBytes, c.WindowBytes-before.WindowBytes, c.Reads-before.Reads
-	r.Lookups, r.Hits = c.Lookups-before.Lookups, c.Hits-before.Hits
-	r.Evictions, r.Rereads = c.Evictions-before.Evictions, c.Rereads-before.Rereads
-
-	u, had := host.Sample{}, m.usage
-	m.process.Counters(&u)
-	m.usage = u
-	both := u.Has & had.Has
-	r.MajorFaults = profile.Maybe[int64]{Value: u.MajorFaults - had.MajorFaults, OK: both.All(host.HasMajorFaults)}
-	r.CPU = profile.Maybe[int64]{Value: int64(u.CPU - had.CPU), OK: both.All(host.HasCPU)}
-	m.sum.Add(r)
-
-	m.mu.Lock()
-	l := &m.live
-	l.Tokens[l.Count%profile.RingTokens] = *r
-	l.Count++
-	l.Step, l.Sum, l.CtxUsed = r.Step, m.sum, len(s.ids)
-	l.DecodeTPS = perSecond(int(m.sum.Tokens), m.sum.Wall)
-	m.mu.Unlock()
+func (m *meter) token(id int32, r *profile.Record) {
+	m.read()
+	m.rec.Token(&m.reading, id, r)
 	m.maybeLook()
 }
 
 // end closes a run's account.
 func (m *meter) end() {
+	m.endPart()
 	m.look()
 	gc := m.gcShare()
-	var u host.Sample
-	m.process.Counters(&u)
 	m.survey()
-	now := clock.Now()
-	m.update(func(l *profile.Snapshot) {
-		l.Phase = profile.Idle
-		l.Elapsed = now - m.runStart
-		l.CtxUsed = len(m.session.ids)
-		l.Process.GCPercent = gc
-	})
+	m.rec.Update(func(l *profile.Snapshot) { l.Process.GCPercent = gc })
+	m.rec.End(len(m.session.ids))
 }
 
-// gcShare returns the collector's share of the CPU time since the process
-// started, by the runtime's own estimates, in percent. The runtime books a
-// collection when it ends, so a share of one run would be what happened to end
-// in it. Before the first collection there is nothing booked: n/a.
-func (m *meter) gcShare() profile.Maybe[float64] {
-	metrics.Read(m.gc)
-	gc, all, idle := m.gc[0].Value.Float64(), m.gc[1].Value.Float64(), m.gc[2].Value.Float64()
-	return profile.Ratio(100*gc, all-idle)
-}
-
-// survey asks the host what is too dear, or allocates too much, to be asked
-// while a model decodes.
-func (m *meter) survey() {
-	memory := host.ReadMemory()
-	celsius, _, hot := m.thermal.Read()
-	dense, known := m.session.denseResident()
-	m.update(func(l *profile.Snapshot) {
-		l.Process.AvailableMemory = profile.Maybe[int64]{Value: memory.Available, OK: memory.Has.All(host.HasAvailable)}
-		l.Process.Temperature = profile.Maybe[float64]{Value: celsius, OK: hot}
-		l.Mapping.DenseResident = profile.Maybe[float64]{Value: dense, OK: known}
-	})
+// read takes the reading of a token: a system call and some loads.
+func (m *meter) read() {
+	s, r := m.session, &m.reading
+	var usage host.Sample
+	m.process.Counters(&usage)
+	c := m.cacheStats()
+	s.compute.Pool.Times(&m.times) // last, so that it reaches to this moment
+	t := &m.times
+	*r = profile.Reading{
+		At: t.Now, Workers: t.Workers,
+		Compute: t.State[pool.Compute], Mgmt: t.State[pool.Mgmt], Stall: t.State[pool.Stall], Other: t.State[pool.Other],
+		StallUnion: t.StallUnion, MgmtSerial: t.MgmtSerial,
+		Busy: c.BusyNanos, Reading: c.ReadingNanos,
+		ExpertBytes: c.ReadBytes, WindowBytes: c.WindowBytes, Reads: c.Reads,
+		Lookups: c.Lookups, Hits: c.Hits, Evictions: c.Evictions, Rereads: c.Rereads,
+		MajorFaults: profile.Maybe[int64]{Value: usage.MajorFaults, OK: usage.Has.All(host.HasMajorFaults)},
+		CPU:         profile.Maybe[int64]{Value: int64(usage.CPU), OK: usage.Has.All(host.HasCPU)},
+	}
 }
 
 // cacheStats returns the streamer's counters, or none.
@@ -353,166 +237,113 @@ func (m *meter) maybeLook() bool {
 	return true
 }
 
-// look renews the parts of the snapshot that cost more than a few loads. The
-// host is asked before the lock is taken.
+// look renews the parts of the snapshot that cost more than a few loads.
 func (m *meter) look() {
-	s := m.session
 	m.glanced = clock.Now()
+	m.gauge()
+	m.rec.Look(&m.gauges)
+}
+
+// gauge fills m.gauges.
+func (m *meter) gauge() {
+	s, g := m.session, &m.gauges
 	var usage host.Sample
 	m.process.Sample(&usage)
-	procs := runtime.GOMAXPROCS(0)
-	foreign, foreignOK := m.foreign()
-	m.readLanes(&m.lanes[2])
-	from, to := &m.lanes[0], &m.lanes[2]
-	cache := m.cacheStats()
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l := &m.live
-	p := &l.Process
-	p.RSS = profile.Maybe[int64]{Value: usage.RSS, OK: usage.Has.All(host.HasRSS)}
-	p.RSSAnon = profile.Maybe[int64]{Value: usage.RSSAnon, OK: usage.Has.All(host.HasRSSSplit)}
-	if foreignOK {
-		p.ForeignIO = profile.Some(foreign)
+	g.RSS = maybe(usage.RSS, usage.Has.All(host.HasRSS))
+	g.RSSAnon = maybe(usage.RSSAnon, usage.Has.All(host.HasRSSSplit))
+	g.MaxProc = runtime.GOMAXPROCS(0)
+	m.others()
+	m.read()
+	g.Counters = m.reading
+	if s.streamer != nil {
+		c := m.cacheStats()
+		g.Resident, g.SlotsUsed = c.Resident, c.SlotsUsed
+		g.P50, g.P99 = maybe(s.streamer.Latency().Quantile(0.5)), maybe(s.streamer.Latency().Quantile(0.99))
+		g.Wake50 = maybe(s.streamer.Wake().Quantile(0.5))
 	}
-	p.Contended = m.contend
-	p.MaxProc = procs
-	n := float64(m.sum.Tokens)
-	if m.sum.CPU.OK && n > 0 {
-		p.CPUPerToken = profile.Some(m.sum.CPU.Value / m.sum.Tokens)
-	}
-	p.MajFltPerToken = profile.Maybe[float64]{Value: float64(m.sum.MajorFaults.Value) / max(n, 1), OK: m.sum.MajorFaults.OK && n > 0}
-	m.quantiles(l)
-	if s.streamer == nil {
+	if s.reader == nil {
 		return
 	}
-	c := &l.Cache
-	c.Resident, c.SlotsUsed = cache.Resident, cache.SlotsUsed
-	c.Lookups = cache.Lookups
-	c.HitRun = percent(m.sum.Hits, m.sum.Lookups)
-	c.HitNow = m.recentHits(l)
-	c.EvictionsPerTok = profile.Ratio(float64(m.sum.Evictions), n)
-	c.RereadsPerTok = profile.Ratio(float64(m.sum.Rereads), n)
-	c.ReadPerTok = profile.Ratio(float64(m.sum.ExpertBytes), n)
-
-	a := &l.Lanes
-	a.Queue = m.stats.QueuedDemand + m.stats.QueuedSpec
-	a.Reads, a.Bytes, a.BusyNanos = cache.Reads-m.runCache.Reads, cache.WindowBytes-m.runCache.WindowBytes, cache.BusyNanos-m.runCache.BusyNanos
-	a.RateRun = perSecond(int(a.Bytes), cache.ReadingNanos-m.runCache.ReadingNanos)
-	a.P50, a.P99 = maybe(s.streamer.Latency().Quantile(0.5)), maybe(s.streamer.Latency().Quantile(0.99))
-	a.Wake50 = maybe(s.streamer.Wake().Quantile(0.5))
-	if span := to.at - from.at; l.Phase != profile.Idle && span > 0 {
-		a.Rate = perSecond(int(to.total-from.total), span)
-		for i := range min(a.N, profile.MaxLanes) {
-			a.Lane[i] = profile.Lane{Rate: perSecond(int(to.bytes[i]-from.bytes[i]), span)}
-		}
-		if to.at-m.lanes[1].at > rateWindow/2 {
-			m.lanes[0], m.lanes[1] = m.lanes[1], *to
-		}
-	}
-}
-
-func maybe(v int64, ok bool) profile.Maybe[int64] { return profile.Maybe[int64]{Value: v, OK: ok} }
-
-func percent(part, whole int64) profile.Maybe[float64] {
-	return profile.Ratio(100*float64(part), float64(whole))
-}
-
-// readLanes copies the reader's counters.
-func (m *meter) readLanes(to *laneReading) {
-	if m.session.reader == nil {
-		return
-	}
-	m.session.reader.Stats(&m.stats)
-	to.at, to.total = clock.Now(), m.stats.Total.Bytes
+	s.reader.Stats(&m.stats)
+	g.LanesAt, g.LanesServed = clock.Now(), m.stats.Total.Bytes
+	g.Queue = m.stats.QueuedDemand + m.stats.QueuedSpec
 	for i := range min(len(m.stats.Lanes), profile.MaxLanes) {
-		to.bytes[i] = m.stats.Lanes[i].Bytes
+		g.LaneBytes[i] = m.stats.Lanes[i].Bytes
 	}
 }
 
-// foreign returns the rate at which others move bytes on the model's drive, of
-// the last second or so, and notes whether they spoil the run.
-func (m *meter) foreign() (float64, bool) {
-	if m.drive == nil {
-		return 0, false
-	}
-	var now host.DriveSample
-	m.drive.Sample(&now)
-	if m.live.Phase != profile.Idle { // written by this goroutine alone
-		m.contend = contended(m.runDrive, now)
-	}
-	if m.moved.At == 0 {
-		m.moved = now
-	}
-	span := now.At - m.moved.At
-	if span < rateWindow/2 {
-		return 0, false
-	}
-	bytes, ok := host.Foreign(m.moved, now)
-	m.moved = now
-	return float64(bytes) * 1e9 / float64(span), ok
+func maybe[T int64 | float64](v T, ok bool) profile.Maybe[T] {
+	return profile.Maybe[T]{Value: v, OK: ok}
 }
 
-// contended reports whether others moved enough on the drive between two samples
-// to slow what this process read. Whoever read nothing cannot have been slowed.
-// The process's own count covers reads through a mapping as well as the lanes'.
-func contended(from, to host.DriveSample) bool {
-	others, ok := host.Foreign(from, to)
-	own := to.OwnRead - from.OwnRead
-	return ok && own > 0 && others > foreignLeast && float64(others) > foreignShare*float64(own)
-}
-
-// quantiles fills in the median and the 95th percentile of the run's tokens, as
-// far back as the ring reaches.
-func (m *meter) quantiles(l *profile.Snapshot) {
-	m.walls = m.walls[:0]
-	for i := 0; ; i++ {
-		r, ok := l.Latest(i)
-		if !ok || r.Run != m.sum.Run {
-			break
-		}
-		m.walls = append(m.walls, r.Wall)
+// surround samples what everybody does; all of it costs a file a thread.
+func (m *meter) surround(to *surroundings, all bool) {
+	if m.drive != nil {
+		m.drive.Sample(&to.drive)
 	}
-	if len(m.walls) > 0 {
-		slices.Sort(m.walls)
-		l.Wall.P50, l.Wall.P95 = profile.Some(quantile(m.walls, 0.5)), profile.Some(quantile(m.walls, 0.95))
+	if all {
+		m.load.SampleAll(&to.load)
+	} else {
+		m.load.Sample(&to.load)
 	}
 }
 
-// quantile is stats.Quantile for sorted values, without its allocations.
-func quantile(sorted []int64, q float64) int64 {
-	at := q * float64(len(sorted)-1)
-	low := int(at)
-	next := min(low+1, len(sorted)-1)
-	return sorted[low] + int64((at-float64(low))*float64(sorted[next]-sorted[low]))
+// others fills in what others do on the drive and the processors now, and
+// whether they spoil the run on the drive.
+func (m *meter) others() {
+	var now surroundings
+	m.surround(&now, false)
+	m.gauges.Disturbed = m.disturbed.Or(profile.Disturbed{Drive: known(host.DriveDisturbed(m.part.drive, now.drive))})
+	span := now.load.At - m.seen.load.At
+	if span < foreignWindow {
+		return // the last figures stand
+	}
+	moved, ok := host.Foreign(m.seen.drive, now.drive)
+	m.gauges.ForeignIO = maybe(float64(moved)*1e9/float64(span), ok)
+	share, ok := host.Others(m.seen.load, now.load)
+	m.gauges.ForeignCPU = maybe(100*share, ok)
+	m.seen = now
 }
 
-// recentHits returns the hit rate of the run's last tokens.
-func (m *meter) recentHits(l *profile.Snapshot) profile.Maybe[float64] {
-	var hits, lookups int64
-	for i := range recentTokens {
-		r, ok := l.Latest(i)
-		if !ok || r.Run != m.sum.Run {
-			break
-		}
-		hits += r.Hits
-		lookups += r.Lookups
-	}
-	return percent(hits, lookups)
+// endPart judges the run's part that ends, and begins the next. Parts are judged
+// by themselves: a long quiet prefill must not hide a disturbed answer.
+func (m *meter) endPart() {
+	var now surroundings
+	m.surround(&now, true)
+	m.disturbed = m.disturbed.Or(disturbance(&m.part, &now))
+	m.part = now
 }
 
-// expertType names the tensor type of most routed experts.
-func (s *Session) expertType() string {
-	count := map[string]int64{}
-	best := ""
-	for _, w := range s.registry.Weights {
-		if w.Streamed {
-			t := w.Type.String()
-			count[t] += w.Range.Size
-			if count[t] > count[best] || count[t] == count[best] && t < best {
-				best = t
-			}
-		}
+// disturbance says what of the surroundings spoiled the time between two samples.
+func disturbance(from, to *surroundings) profile.Disturbed {
+	return profile.Disturbed{
+		Drive:     known(host.DriveDisturbed(from.drive, to.drive)),
+		CPU:       known(host.CPUDisturbed(from.load, to.load)),
+		Throttled: known(host.Throttled(from.load, to.load)),
 	}
-	return best
+}
+
+func known(is, ok bool) profile.Maybe[bool] { return profile.Maybe[bool]{Value: is, OK: ok} }
+
+// gcShare returns the collector's share of the CPU time since the process
+// started, by the runtime's own estimates, in percent. The runtime books a
+// collection when it ends, so a share of one run would be what happened to end
+// in it. Before the first collection there is nothing booked: n/a.
+func (m *meter) gcShare() profile.Maybe[float64] {
+	metrics.Read(m.gc)
+	gc, all, idle := m.gc[0].Value.Float64(), m.gc[1].Value.Float64(), m.gc[2].Value.Float64()
+	return profile.Ratio(100*gc, all-idle)
+}
+
+// survey asks the host what is too dear, or allocates too much, to be asked
+// while a model decodes.
+func (m *meter) survey() {
+	memory := host.ReadMemory()
+	celsius, _, hot := m.thermal.Read()
+	dense, known := m.session.denseResident()
+	m.rec.Update(func(l *profile.Snapshot) {
+		l.Process.AvailableMemory = maybe(memory.Available, memory.Has.All(host.HasAvailable))
+		l.Process.Temperature = maybe(celsius, hot)
+		l.Mapping.DenseResident = maybe(dense, known)
+	})
 }

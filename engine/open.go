@@ -410,6 +410,22 @@ func (s *Session) openRelease(_ context.Context, _ func(float64)) error {
 	return nil
 }
 
+// expertType names the tensor type of most routed experts.
+func (s *Session) expertType() string {
+	count := map[string]int64{}
+	best := ""
+	for _, w := range s.registry.Weights {
+		if w.Streamed {
+			t := w.Type.String()
+			count[t] += w.Range.Size
+			if count[t] > count[best] || count[t] == count[best] && t < best {
+				best = t
+			}
+		}
+	}
+	return best
+}
+
 // modelName is what the screen calls the model.
 func (s *Session) modelName() string {
 	if name, err := s.file.Meta.StringOr("general.name", ""); err == nil && name != "" {

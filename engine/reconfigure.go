@@ -134,7 +134,7 @@ func (s *Session) observeMapping() (names []string, err error) {
 	for _, i := range inside {
 		names = append(names, owner[i])
 	}
-	s.meter.update(func(live *profile.Snapshot) {
+	s.meter.rec.Update(func(live *profile.Snapshot) {
 		m := &live.Mapping
 		m.WeightsChecked, m.WeightsInside, m.Inside = profile.Maybe[int64]{}, profile.Maybe[int64]{}, ""
 		if err == nil {
@@ -227,7 +227,7 @@ func (s *Session) restoreMapping() (Outcome, error) {
 }
 
 func (s *Session) setMapping(state profile.MappingState, reason string, reopened bool) {
-	s.meter.update(func(live *profile.Snapshot) {
+	s.meter.rec.Update(func(live *profile.Snapshot) {
 		live.Mapping.State, live.Mapping.Reason, live.Mapping.LanesReopened = state, reason, reopened
 	})
 }

@@ -8,41 +8,43 @@ import (
 
 const mibFloat = 1 << 20
 
+// inSeconds returns a time in ns as seconds.
+func inSeconds(ns profile.Maybe[int64]) profile.Maybe[float64] {
+	return profile.Maybe[float64]{Value: float64(ns.Value) / 1e9, OK: ns.OK}
+}
+
 // fillResult fills in what a run cost, from the meter's sums.
 func (s *Session) fillResult(r *profile.Result, run *Run) {
 	m := &s.meter
 	var live profile.Snapshot
-	m.snapshot(&live)
+	m.rec.Snapshot(&live)
 	sum := &run.Sum
-	seconds := func(ns int64) profile.Maybe[float64] { return profile.Ratio(float64(ns)/1e9, float64(sum.Tokens)) }
 	r.PrefillTPS, r.DecodeTPS = live.PrefillTPS, live.DecodeTPS
-	if live.TTFT.OK {
-		r.TTFT = profile.Some(float64(live.TTFT.Value) / 1e9)
-	}
+	r.TTFT = inSeconds(live.TTFT)
 	r.Load = profile.Some(float64(m.loaded) / 1e9)
-	p := &r.PerToken
-	p.Wall, p.Compute, p.Mgmt = seconds(sum.Wall), seconds(sum.Compute), seconds(sum.Mgmt)
-	p.Stall, p.Other, p.StallUnion = seconds(sum.Stall), seconds(sum.Other), seconds(sum.StallUnion)
-	r.CeilingTPS = perSecond(int(sum.Tokens), sum.Wall-sum.Stall)
+	p, mean := &r.PerToken, &live.Mean
+	p.Wall, p.Compute, p.Mgmt, p.Stall = inSeconds(mean.Wall), inSeconds(mean.Compute), inSeconds(mean.Mgmt), inSeconds(mean.Stall)
+	p.Other, p.StallUnion, p.MgmtSerial = inSeconds(mean.Other), inSeconds(mean.StallUnion), inSeconds(mean.MgmtSerial)
+	r.CeilingTPS = live.Ceiling
 
 	r.Mapping.State = live.Mapping.State
 	if live.Mapping.Reason != "" {
 		r.Mapping.Reason = profile.Some(live.Mapping.Reason)
 	}
 	r.Mapping.WeightsInside, r.Mapping.WeightsChecked = live.Mapping.WeightsInside, live.Mapping.WeightsChecked
-	if sum.Tokens > 0 && sum.CPU.OK {
-		r.Process.CPUPerToken = seconds(sum.CPU.Value)
-	}
+	r.Process.CPUPerToken = inSeconds(live.Process.CPUPerToken)
 	r.Process.MajFltPerToken = live.Process.MajFltPerToken
 	r.Process.RSSMiB = profile.Maybe[float64]{Value: float64(live.Process.RSS.Value) / mibFloat, OK: live.Process.RSS.OK}
 	r.Process.GCPct = live.Process.GCPercent
 	r.Memory = s.memory()
 	r.Config = run.Config
+	run.Disturbed = live.Process.Disturbed
 	r.Flags = []string{}
 	for _, f := range []struct {
 		name string
 		on   bool
-	}{{"simulated", live.Simulated}, {"contended", live.Process.Contended}} {
+	}{{"simulated", live.Simulated}, {"contended", run.Disturbed.Drive.Value}, {"disturbed_cpu", run.Disturbed.CPU.Value},
+		{"throttled", run.Disturbed.Throttled.Value}} {
 		if f.on {
 			r.Flags = append(r.Flags, f.name)
 		}

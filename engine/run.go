@@ -32,6 +32,8 @@ type Run struct {
 	Config Config
 	Result profile.Result
 	Sum    profile.Record // over the decoded tokens
+	// Disturbed says whether anything else went on that spoiled the figures.
+	Disturbed profile.Disturbed
 	// StartKey identifies the state that the run started from (conversation
 	// before the last user message, the message, sampling, limits). Only runs
 	// with equal keys are compared.

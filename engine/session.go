@@ -26,7 +26,7 @@ func usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }
 
-// Session is an open model. Only Snapshot may be called at the same time as
+// Session is an open model. Only Snapshot and History may be called at the same time as
 // another method, from any goroutine.
 type Session struct {
 	cfg      Config
@@ -85,13 +85,19 @@ func (s *Session) Text() *Text { return s.text }
 
 // Snapshot copies out all that a screen may know. It may be called at any time
 // from any goroutine.
-func (s *Session) Snapshot(dst *profile.Snapshot) { s.meter.snapshot(dst) }
+func (s *Session) Snapshot(dst *profile.Snapshot) { s.meter.rec.Snapshot(dst) }
+
+// History copies the records of decoded tokens, see profile.Recorder.History. It
+// may be called at any time from any goroutine.
+func (s *Session) History(from int64, dst []profile.Record) int {
+	return s.meter.rec.History(from, dst)
+}
 
 // NewChat forgets the conversation; the expert cache stays as it is.
 func (s *Session) NewChat() {
 	s.conversation, s.dropped = chat.Conversation{}, 0
 	s.last = nil
-	s.meter.update(func(live *profile.Snapshot) { live.DroppedTurns, live.CtxUsed = 0, 0 })
+	s.meter.rec.Update(func(live *profile.Snapshot) { live.DroppedTurns, live.CtxUsed = 0, 0 })
 }
 
 // Close stops the workers and hands everything back. A second call does

@@ -17,6 +17,9 @@ type Maybe[T int64 | float64 | bool | string] struct {
 // Some returns a figure that was measured.
 func Some[T int64 | float64 | bool | string](v T) Maybe[T] { return Maybe[T]{v, true} }
 
+// maybe returns a figure that may have been measured.
+func maybe[T int64 | float64](v T, ok bool) Maybe[T] { return Maybe[T]{v, ok} }
+
 // MarshalJSON writes null for what was not measured and for floats that JSON
 // cannot hold.
 func (m Maybe[T]) MarshalJSON() ([]byte, error) {

@@ -44,14 +44,22 @@ func TestRatioOfNothingIsNotMeasured(t *testing.T) {
 }
 
 func TestASumIsMeasuredOnlyIfAllPartsAre(t *testing.T) {
-	sum := Record{Run: 3, MajorFaults: Some[int64](0), CPU: Some[int64](0)}
-	sum.Add(&Record{Run: 9, Wall: 10, Compute: 4, Mgmt: 1, Stall: 3, Other: 2, Hits: 5, MajorFaults: Some[int64](2), CPU: Some[int64](7)})
-	sum.Add(&Record{Run: 9, Wall: 20, Compute: 14, Stall: 3, Other: 3, StallUnion: 4, Hits: 1, CPU: Some[int64](1)})
-	if sum.Run != 3 || sum.Tokens != 2 || sum.Wall != 30 || sum.Compute != 18 || sum.Mgmt != 1 || sum.Stall != 6 || sum.Other != 5 || sum.StallUnion != 4 || sum.Hits != 6 {
-		t.Errorf("%+v", sum)
+	sum := newSum(3, 1)
+	sum.Add(&Record{Run: 9, Wall: 10, Compute: 4, Mgmt: 1, MgmtSerial: 2, Stall: Some[int64](3), StallUnion: Some[int64](3), Other: 2, Hits: 5, MajorFaults: Some[int64](2), CPU: Some[int64](7)})
+	sum.Add(&Record{Run: 9, Wall: 20, Compute: 14, Stall: Some[int64](3), Other: 3, StallUnion: Some[int64](4), Hits: 1, CPU: Some[int64](1)})
+	want := Record{Run: 3, Turn: 1, Tokens: 2, Wall: 30, Compute: 18, Mgmt: 1, MgmtSerial: 2, Stall: Some[int64](6), Other: 5, StallUnion: Some[int64](7), Hits: 6,
+		MajorFaults: Maybe[int64]{Value: 2}, CPU: Some[int64](8)}
+	if sum != want {
+		t.Errorf("got  %+v\nwant %+v", sum, want)
 	}
-	if sum.MajorFaults.OK || !sum.CPU.OK || sum.CPU.Value != 8 {
-		t.Errorf("faults %+v, CPU %+v", sum.MajorFaults, sum.CPU)
+	sum.Add(&Record{Wall: 6})
+	mean := Means{Wall: Some[int64](12), Compute: Some[int64](6), Mgmt: Some[int64](0), MgmtSerial: Some[int64](0), Other: Some[int64](1)}
+	if got := sum.Means(); got.Stall.OK || got.StallUnion.OK || got.Wall != mean.Wall || got.Compute != mean.Compute || got.Other != mean.Other {
+		t.Errorf("means %+v", got)
+	}
+	none := newSum(1, 1)
+	if got := none.Means(); got != (Means{}) {
+		t.Errorf("the means of no tokens are %+v", got)
 	}
 }
 

@@ -1,5 +1,7 @@
 package profile
 
+import "bmoe/internal/stats"
+
 // Phase says what the engine is doing, or did for a record.
 type Phase uint8
 
@@ -21,13 +23,17 @@ func (p Phase) String() string {
 // Wall runs from the previous token's emission to this one's, sampling
 // included. Compute, Mgmt, Stall and Other are each worker's time in that
 // state, summed over the workers and divided by their number: they add up to
-// Wall. StallUnion is the time during which at least one worker stalled.
+// Wall. StallUnion is the time during which at least one worker stalled, and
+// MgmtSerial the time that bookkeeping held the token up: worker 0's own, not
+// divided by the workers that waited for it. Stall and StallUnion are not
+// measured where nothing is streamed: reads are page faults there.
 type Record struct {
 	Run, Turn, Step, Steps int
 	Token                  int32
 	Tokens                 int64 // how many records are added up in this one; 0 in a record of its own
 
-	Wall, Compute, Mgmt, Stall, Other, StallUnion int64
+	Wall, Compute, Mgmt, Other, MgmtSerial int64
+	Stall, StallUnion                      Maybe[int64]
 
 	IO          int64 // lanes' busy time, summed over lanes: may exceed Wall
 	ExpertBytes int64 // logical bytes of the experts that were read
@@ -47,9 +53,10 @@ func (r *Record) Add(o *Record) {
 	r.Wall += o.Wall
 	r.Compute += o.Compute
 	r.Mgmt += o.Mgmt
-	r.Stall += o.Stall
+	r.MgmtSerial += o.MgmtSerial
 	r.Other += o.Other
-	r.StallUnion += o.StallUnion
+	addMaybe(&r.Stall, o.Stall)
+	addMaybe(&r.StallUnion, o.StallUnion)
 	r.IO += o.IO
 	r.ExpertBytes += o.ExpertBytes
 	r.WindowBytes += o.WindowBytes
@@ -60,6 +67,27 @@ func (r *Record) Add(o *Record) {
 	r.Rereads += o.Rereads
 	addMaybe(&r.MajorFaults, o.MajorFaults)
 	addMaybe(&r.CPU, o.CPU)
+}
+
+// newSum returns the sum of no records of a run.
+func newSum(run, turn int) Record {
+	zero := Some[int64](0)
+	return Record{Run: run, Turn: turn, Stall: zero, StallUnion: zero, MajorFaults: zero, CPU: zero}
+}
+
+// Means are the parts of a token's wall time in ns, the means over some tokens.
+// See Record for what each is.
+type Means struct{ Wall, Compute, Mgmt, Stall, Other, StallUnion, MgmtSerial Maybe[int64] }
+
+// Means returns the parts of a mean token of a sum; without a token none of them
+// is measured.
+func (r *Record) Means() Means {
+	mean := func(sum Maybe[int64]) Maybe[int64] {
+		v, ok := stats.MeanOf(sum.Value, r.Tokens)
+		return Maybe[int64]{v, ok && sum.OK}
+	}
+	return Means{Wall: mean(Some(r.Wall)), Compute: mean(Some(r.Compute)), Mgmt: mean(Some(r.Mgmt)), Stall: mean(r.Stall),
+		Other: mean(Some(r.Other)), StallUnion: mean(r.StallUnion), MgmtSerial: mean(Some(r.MgmtSerial))}
 }
 
 // addMaybe keeps a sum only while every part of it was measured.

@@ -22,6 +22,7 @@ type Result struct {
 		Stall      Maybe[float64] `json:"stall"`
 		Other      Maybe[float64] `json:"other"`
 		StallUnion Maybe[float64] `json:"stall_union"`
+		MgmtSerial Maybe[float64] `json:"mgmt_serial"` // worker 0's own, not divided by those that wait for it
 	} `json:"s_per_token"`
 	CeilingTPS        Maybe[float64] `json:"ceiling_tps"`
 	ReadMiBPerToken   Maybe[float64] `json:"read_mib_per_token"`
@@ -63,7 +64,7 @@ type Result struct {
 
 	Config     any      `json:"config"` // the whole resolved configuration
 	Build      string   `json:"build"`  // the program's version, revision and instruction set; set by the program
-	Flags      []string `json:"flags"`  // traced, simulated, contended, lossy
+	Flags      []string `json:"flags"`  // traced, simulated, lossy, contended (others on the drive), disturbed_cpu, throttled
 	TextSHA256 string   `json:"text_sha256"`
 }
 

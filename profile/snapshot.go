@@ -24,13 +24,15 @@ type Snapshot struct {
 	TTFT         Maybe[int64] // from the start of the run to the first token
 	PrefillTPS   Maybe[float64]
 	DecodeTPS    Maybe[float64]
-	DroppedTurns int // turns of the conversation dropped because they no longer fit
+	Ceiling      Maybe[float64] // tokens a second if flash were free; not measured where a token also waits for the mapping
+	DroppedTurns int            // turns of the conversation dropped because they no longer fit
 
 	Sum    Record             // over the run's decoded tokens
 	Tokens [RingTokens]Record // ring of decoded tokens of all runs
 	Count  int64              // records ever written; the latest is Tokens[(Count-1)%RingTokens]
 
-	Wall struct{ P50, P95 Maybe[int64] } // of the run's decoded tokens
+	Mean Means                           // of the run's decoded tokens
+	Wall struct{ P50, P95 Maybe[int64] } // likewise
 
 	Cache   Cache
 	Lanes   Lanes
@@ -132,9 +134,10 @@ type Process struct {
 	MajFltPerToken   Maybe[float64]
 	RSS, RSSAnon     Maybe[int64]
 	AvailableMemory  Maybe[int64]
-	ForeignIO        Maybe[float64] // bytes a second moved by others on the model's drive
+	ForeignIO        Maybe[float64] // bytes a second that others move on the model's drive now
+	ForeignCPU       Maybe[float64] // percent of the processors' time that others use now
 	GCPercent        Maybe[float64] // share of CPU time spent in garbage collection, of the run
 	Temperature      Maybe[float64] // degrees Celsius
 	Threads, MaxProc int
-	Contended        bool // another process used the drive enough to spoil the run
+	Disturbed        Disturbed // what spoiled the run: the current one's so far, or the last one's
 }

@@ -59,7 +59,7 @@ func newFake() *fakeEngine {
 	s.Mapping = profile.Mapping{State: profile.MappingMapped, Bytes: 22_300_000_000, Views: 1, Dense: "anon",
 		WeightsChecked: profile.Some[int64](733), WeightsInside: profile.Some[int64](0), DenseResident: profile.Some(1.0)}
 	s.Process = profile.Process{RSS: profile.Some[int64](4_900_000_000), RSSAnon: profile.Some[int64](4_700_000_000), AvailableMemory: profile.Some[int64](3_200_000_000),
-		ForeignIO: profile.Some(0.0), GCPercent: profile.Some(0.2), Threads: 8, MaxProc: 14}
+		ForeignIO: profile.Some(0.0), ForeignCPU: profile.Some(1.0), GCPercent: profile.Some(0.2), Threads: 8, MaxProc: 14}
 	f.settle()
 	return f
 }
@@ -104,7 +104,8 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(engine.Delta)) (*engi
 	f.mu.Lock()
 	f.runs++
 	s := &f.s
-	s.Run, s.Step, s.Steps, s.Sum = f.runs, 0, 256, profile.Record{}
+	s.Run, s.Step, s.Steps, s.Sum, s.Mean = f.runs, 0, 256, profile.Record{Stall: profile.Some[int64](0)}, profile.Means{}
+	s.Ceiling = profile.Maybe[float64]{}
 	s.Prompt, s.PromptDone, s.Phase = 24, 0, profile.Prefill
 	s.Elapsed = 0
 	cold, cfg := f.cold, f.cfg
@@ -166,13 +167,15 @@ func (f *fakeEngine) token(i int, cfg engine.Config) {
 	if i%17 == 11 {
 		wobble = 86e6
 	}
-	r := profile.Record{Run: s.Run, Step: i + 1, Compute: 107e6, Mgmt: 27e6, Stall: stallOf(cfg) + wobble, Lookups: 320, Hits: 195, Evictions: 121, Rereads: 82,
+	r := profile.Record{Run: s.Run, Step: i + 1, Compute: 107e6, Mgmt: 27e6, Stall: profile.Some(stallOf(cfg) + wobble), Lookups: 320, Hits: 195, Evictions: 121, Rereads: 82,
 		ExpertBytes: 192*mib + mib/2, Reads: 320}
-	r.Wall = r.Compute + r.Mgmt + r.Stall
+	r.Wall = r.Compute + r.Mgmt + r.Stall.Value
 	s.Tokens[s.Count%profile.RingTokens] = r
 	s.Count++
 	s.Phase, s.PromptDone, s.Step, s.CtxUsed = profile.Decode, 24, i+1, 100+i
 	s.Sum.Add(&r)
+	s.Mean = s.Sum.Means()
+	s.Ceiling = profile.Ratio(1e9, float64(s.Mean.Wall.Value-s.Mean.Stall.Value))
 	s.Elapsed = 1_900_000_000 + s.Sum.Wall
 	s.TTFT = profile.Some[int64](1_900_000_000)
 	s.PrefillTPS = profile.Some(12.6)
@@ -210,7 +213,7 @@ func (f *fakeEngine) result(r *profile.Result, text string) {
 	r.PerToken.Wall = profile.Some(float64(s.Sum.Wall) / n)
 	r.PerToken.Compute = profile.Some(float64(s.Sum.Compute) / n)
 	r.PerToken.Mgmt = profile.Some(float64(s.Sum.Mgmt) / n)
-	r.PerToken.Stall = profile.Some(float64(s.Sum.Stall) / n)
+	r.PerToken.Stall = profile.Some(float64(s.Sum.Stall.Value) / n)
 	r.PerToken.Other = profile.Some(float64(s.Sum.Other) / n)
 	r.ReadMiBPerToken = profile.Some(192.5)
 	r.Cache.HitPct = profile.Some(60.9)

@@ -20,9 +20,13 @@ func (p *processPane) Render() []string {
 		return p.fill(nil)
 	}
 	th, pr := p.th, &p.s.Process
-	foreign := th.kv(0, "others on the drive", maybe(pr.ForeignIO, inMiBs, ""))
-	if pr.Contended {
-		foreign = th.p(0, th.alert, "CONTENDED: others move "+maybe(pr.ForeignIO, inMiBs, ""))
+	// What others do now is one figure, whether they spoiled the run another: the
+	// run may be over, and what disturbed it too.
+	run := th.p(0, "", "undisturbed")
+	if pr.Disturbed.Any() {
+		run = th.p(0, th.alert, pr.Disturbed.String())
+	} else if !pr.Disturbed.Known() {
+		run = th.kv(0, "disturbed", notMeasured)
 	}
 	temp := notMeasured
 	if pr.Temperature.OK {
@@ -34,12 +38,14 @@ func (p *processPane) Render() []string {
 			th.kv(0, "majflt", maybe(pr.MajFltPerToken, sig, "/token")),
 			th.kv(1, "RSS", maybe(pr.RSS, size, "")),
 			th.kv(2, "anon", maybe(pr.RSSAnon, size, ""))),
-		th.row(p.w, 2, foreign,
-			th.kv(1, "GC", maybe(pr.GCPercent, percent, " %")),
-			th.kv(2, "free RAM", maybe(pr.AvailableMemory, size, ""))),
+		th.row(p.w, 2,
+			run,
+			th.kv(0, "others now", maybe(pr.ForeignIO, inMiBs, "")+", CPU "+maybe(pr.ForeignCPU, percent, " %"))),
 		th.row(p.w, 2,
 			th.kv(0, "workers", fmt.Sprint(pr.Threads)),
 			th.kv(1, "GOMAXPROCS", fmt.Sprint(pr.MaxProc)),
-			th.kv(1, "temperature", temp)),
+			th.kv(1, "temperature", temp),
+			th.kv(2, "GC", maybe(pr.GCPercent, percent, " %")),
+			th.kv(2, "free RAM", maybe(pr.AvailableMemory, size, ""))),
 	})
 }

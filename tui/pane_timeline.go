@@ -3,8 +3,10 @@ package tui
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
+	"bmoe/internal/stats"
 	"bmoe/profile"
 )
 
@@ -15,27 +17,6 @@ import (
 type timelinePane struct {
 	paneBase
 	table bool // expanded: also the latest tokens in figures
-}
-
-// perToken returns the mean parts of the run's decoded tokens, in ns. The first
-// token comes of the prefill and is not among them.
-func perToken(s *profile.Snapshot) (r profile.Record, n int64) {
-	n = s.Sum.Tokens
-	if n == 0 {
-		return profile.Record{}, 0
-	}
-	r.Wall, r.Compute, r.Mgmt = s.Sum.Wall/n, s.Sum.Compute/n, s.Sum.Mgmt/n
-	r.Stall, r.Other, r.StallUnion = s.Sum.Stall/n, s.Sum.Other/n, s.Sum.StallUnion/n
-	return r, n
-}
-
-// ceiling returns tokens a second if flash were free.
-func ceiling(s *profile.Snapshot) profile.Maybe[float64] {
-	r, n := perToken(s)
-	if n == 0 {
-		return profile.Maybe[float64]{}
-	}
-	return profile.Ratio(1e9, float64(r.Wall-r.Stall))
 }
 
 func (p *timelinePane) Title(w int) string {
@@ -50,7 +31,7 @@ func (p *timelinePane) Title(w int) string {
 			{th.dim.on("last ") + th.bold.on(f), 5 + th.width(f), 0},
 			th.kv(1, "p50", maybe(s.Wall.P50, ms, "")),
 			th.kv(1, "p95", maybe(s.Wall.P95, ms, " ms")),
-			th.kv(2, ceil, maybe(ceiling(s), sig, rate)),
+			th.kv(2, ceil, maybe(s.Ceiling, sig, rate)),
 		}
 	}
 	return p.titled(w, "1 token", parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
@@ -81,21 +62,18 @@ func (p *timelinePane) Render() []string {
 // legend names the parts with their glyphs and the run's means.
 func (p *timelinePane) legend() string {
 	th := p.th
-	r, n := perToken(p.s)
+	mean := &p.s.Mean
 	items := func(head, sep, tail string, f func(float64) string) []part {
-		item := func(st style, glyph, name string, v int64) part {
-			val := notMeasured
-			if n > 0 {
-				val = f(float64(v) / 1e6)
-			}
+		item := func(st style, glyph, name string, v profile.Maybe[int64]) part {
+			val := maybe(v, func(ns int64) string { return f(float64(ns) / 1e6) }, "")
 			return part{st.on(glyph) + sep + name + " " + val, 1 + len(sep) + len(name) + 1 + len(val), 0}
 		}
 		return []part{
 			th.p(0, th.dim, head),
-			item(th.compute, th.g.compute, "compute", r.Compute),
-			item(th.mgmt, th.g.mgmt, "mgmt", r.Mgmt),
-			item(th.stall, th.g.stall, "stall", r.Stall),
-			item(th.other, th.g.other, "other", r.Other),
+			item(th.compute, th.g.compute, "compute", mean.Compute),
+			item(th.mgmt, th.g.mgmt, "mgmt", mean.Mgmt),
+			item(th.stall, th.g.stall, "stall", mean.Stall),
+			item(th.other, th.g.other, "other", mean.Other),
 			th.p(0, th.dim, tail),
 		}
 	}
@@ -128,21 +106,12 @@ func (p *timelinePane) scale(n int) int64 {
 	if len(walls) == 0 {
 		return 100e6
 	}
-	top := quantile(walls, 0.95)
-	if m := quantile(walls, 0.5); top > 3*m {
+	slices.Sort(walls)
+	top := stats.SortedQuantile(walls, 0.95)
+	if m := stats.SortedQuantile(walls, 0.5); top > 3*m {
 		top = 3 * m
 	}
 	return roundUp(top + top/20)
-}
-
-// quantile returns the q-quantile; it reorders v.
-func quantile(v []int64, q float64) int64 {
-	for i := 1; i < len(v); i++ { // at most 256 values, nearly in order after the first frame
-		for j := i; j > 0 && v[j] < v[j-1]; j-- {
-			v[j], v[j-1] = v[j-1], v[j]
-		}
-	}
-	return v[int(q*float64(len(v)-1)+0.5)]
 }
 
 // roundUp returns the next 1, 2, 3, 4, 5, 6 or 8 times a power of ten.
@@ -167,8 +136,9 @@ func (p *timelinePane) chart(h int) []string {
 	per := float64(top) / float64(h)
 
 	lineRow, line := -1, ""
-	if r, k := perToken(p.s); k > 0 {
-		lineRow, line = int(float64(r.Wall-r.Stall)/per), ms(r.Wall-r.Stall)
+	if c := p.s.Ceiling; c.OK {
+		token := 1e9 / c.Value // ns
+		lineRow, line = int(token/per), ms(int64(token))
 	}
 	rows := make([]string, h)
 	var b strings.Builder
@@ -252,7 +222,7 @@ func (p *timelinePane) cell(r *profile.Record, at float64) (style, string) {
 	if sum += float64(r.Other); at < sum {
 		return th.other, th.g.other
 	}
-	if sum += float64(r.Stall); at < sum {
+	if sum += float64(r.Stall.Value); at < sum {
 		return th.stall, th.g.stall
 	}
 	return "", " "
@@ -284,7 +254,7 @@ var tokenColumns = []struct {
 	{"wall ms", 7, 0, func(r *profile.Record) string { return ms(r.Wall) }},
 	{"compute", 7, 0, func(r *profile.Record) string { return ms(r.Compute) }},
 	{"mgmt", 6, 2, func(r *profile.Record) string { return ms(r.Mgmt) }},
-	{"stall", 6, 0, func(r *profile.Record) string { return ms(r.Stall) }},
+	{"stall", 6, 0, func(r *profile.Record) string { return maybe(r.Stall, ms, "") }},
 	{"other", 6, 3, func(r *profile.Record) string { return ms(r.Other) }},
 	{"read MiB", 8, 1, func(r *profile.Record) string { return inMiB(float64(r.ExpertBytes)) }},
 	{"hit %", 5, 0, func(r *profile.Record) string {

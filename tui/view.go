@@ -270,8 +270,8 @@ func (m *Model) badges() []part {
 	if m.live.Simulated {
 		ps = append(ps, th.p(0, th.alert, "SIMULATED"))
 	}
-	if m.live.Process.Contended {
-		ps = append(ps, th.p(0, th.read, "CONTENDED"))
+	if m.live.Process.Disturbed.Any() {
+		ps = append(ps, th.p(0, th.read, "DISTURBED"))
 	}
 	if m.frozen != nil {
 		ps = append(ps, th.p(0, th.accent, "FROZEN"))

@@ -119,7 +119,8 @@ func (r *progressReport) delta(d engine.Delta) error {
 	line := progressLine{Step: r.step, Steps: r.snap.Steps, Reasoning: d.Reasoning, Text: d.Text, DenseResident: r.snap.Mapping.DenseResident}
 	if c := d.Record; c != nil {
 		ms := func(ns int64) profile.Maybe[float64] { return profile.Some(float64(ns) / 1e6) }
-		line.Wall, line.Compute, line.Mgmt, line.Stall = ms(c.Wall), ms(c.Compute), ms(c.Mgmt), ms(c.Stall)
+		line.Wall, line.Compute, line.Mgmt = ms(c.Wall), ms(c.Compute), ms(c.Mgmt)
+		line.Stall = profile.Maybe[float64]{Value: float64(c.Stall.Value) / 1e6, OK: c.Stall.OK}
 		line.MajorFaults = c.MajorFaults
 		line.CPU = profile.Maybe[float64]{Value: float64(c.CPU.Value) / 1e6, OK: c.CPU.OK}
 		if r.snap.Cache.Streaming {

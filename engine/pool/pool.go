@@ -75,6 +75,7 @@ type Times struct {
 	Workers    int              // how many workers the sums run over
 	State      [numStates]int64 // ns in each State, summed over the workers since New
 	StallUnion int64            // ns during which at least one worker stalled
+	MgmtSerial int64            // ns that worker 0 spent in Mgmt: bookkeeping that the token waited for
 }
 
 // Panic is what Run and Each panic with when a part panicked on any worker.
@@ -487,6 +488,11 @@ func (p *Pool) Times(dst *Times) {
 			dst.State[s] += ns
 		}
 		dst.State[a.state] += now - a.since
+	}
+	first := &p.accounts[0]
+	dst.MgmtSerial = first.ns[Mgmt]
+	if first.state == Mgmt {
+		dst.MgmtSerial += now - first.since
 	}
 }
 

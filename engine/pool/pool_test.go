@@ -314,7 +314,7 @@ func TestTimesOfAScript(t *testing.T) {
 	// Worker 0: 10 other, 5 mgmt, 7 compute; then compute 3, stall 4 (union
 	// begins), stall 6 together, compute 2. Worker 1: 22 other, 3 + 4 compute,
 	// stall 6, stall 2 while worker 0 computes.
-	want := Times{Now: 37, Workers: 2, StallUnion: 12}
+	want := Times{Now: 37, Workers: 2, StallUnion: 12, MgmtSerial: 5}
 	want.State[Other] = 10 + 22
 	want.State[Mgmt] = 5
 	want.State[Compute] = 7 + 3 + 2 + 3 + 4

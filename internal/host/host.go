@@ -29,6 +29,9 @@ const (
 	HasLimit                       // Memory.Limit
 	HasDrive                       // DriveSample.Read and DriveSample.Written
 	HasOwn                         // DriveSample.OwnRead and DriveSample.OwnWritten
+	HasLoad                        // LoadSample.Busy, Idle and CPUs
+	HasDelay                       // LoadSample.Delay
+	HasThrottles                   // LoadSample.Throttles
 )
 
 // All says whether every mark of want is set.

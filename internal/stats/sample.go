@@ -16,6 +16,18 @@ func Quantile(values []float64, q float64) float64 {
 	return quantileSorted(sorted, q)
 }
 
+// SortedQuantile is Quantile for whole numbers in rising order, rounded down, and
+// allocates nothing. Of no values it is 0.
+func SortedQuantile(sorted []int64, q float64) int64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	at := min(max(q, 0), 1) * float64(len(sorted)-1)
+	low := int(at)
+	next := min(low+1, len(sorted)-1)
+	return sorted[low] + int64((at-float64(low))*float64(sorted[next]-sorted[low]))
+}
+
 func quantileSorted(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 || math.IsNaN(q) {
 		return math.NaN()
@@ -27,6 +39,34 @@ func quantileSorted(sorted []float64, q float64) float64 {
 	}
 	share := at - float64(low)
 	return sorted[low]*(1-share) + sorted[low+1]*share
+}
+
+// MeanOf returns a sum's mean over n, or false for no values.
+func MeanOf(sum, n int64) (int64, bool) {
+	if n <= 0 {
+		return 0, false
+	}
+	return sum / n, true
+}
+
+// PerSecond returns n per second of ns, or false if no time has passed.
+func PerSecond(n, ns int64) (float64, bool) {
+	if ns <= 0 {
+		return 0, false
+	}
+	return float64(n) * 1e9 / float64(ns), true
+}
+
+// Ceiling returns the tokens a second that would be if flash were free: n tokens
+// that took wall ns less the stall ns of them. It is false if no time is left.
+func Ceiling(n, wall, stall int64) (float64, bool) { return PerSecond(n, wall-stall) }
+
+// Percent returns part in percent of whole, or false if there is no whole.
+func Percent(part, whole int64) (float64, bool) {
+	if whole == 0 {
+		return 0, false
+	}
+	return 100 * float64(part) / float64(whole), true
 }
 
 // Median returns the middle of the values, the mean of the middle two if their

@@ -208,3 +208,38 @@ func BenchmarkRecord(b *testing.B) {
 		h.Record(int64(i) * 997)
 	}
 }
+
+func TestSortedQuantilesAreThoseOfTheSample(t *testing.T) {
+	for _, values := range [][]int64{{5}, {1, 9}, {1, 2, 3}, {10, 20, 30, 40, 50, 60, 70, 80, 90, 100}} {
+		floats := make([]float64, len(values))
+		for i, v := range values {
+			floats[i] = float64(v)
+		}
+		for _, q := range []float64{-1, 0, 0.5, 0.95, 1, 2} {
+			if got, want := SortedQuantile(values, q), Quantile(floats, q); math.Abs(float64(got)-want) >= 1 {
+				t.Errorf("the %v-quantile of %v is %d, want %v", q, values, got, want)
+			}
+		}
+	}
+}
+
+func TestRatesOfNothingAreNotKnown(t *testing.T) {
+	if v, ok := Ceiling(10, 3e9, 1e9); !ok || v != 5 {
+		t.Errorf("10 tokens in 3 s, 1 of it stall: %v, %v", v, ok)
+	}
+	if _, ok := Ceiling(10, 1e9, 1e9); ok {
+		t.Error("a ceiling of no time")
+	}
+	if _, ok := PerSecond(1, 0); ok {
+		t.Error("a rate in no time")
+	}
+	if _, ok := MeanOf(5, 0); ok {
+		t.Error("a mean of nothing")
+	}
+	if v, ok := Percent(1, 4); !ok || v != 25 {
+		t.Errorf("%v, %v", v, ok)
+	}
+	if _, ok := Percent(0, 0); ok {
+		t.Error("percent of nothing")
+	}
+}
