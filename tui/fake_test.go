@@ -59,7 +59,8 @@ func newFake() *fakeEngine {
 	s.Mapping = profile.Mapping{State: profile.MappingMapped, Bytes: 22_300_000_000, Views: 1, Dense: "anon",
 		WeightsChecked: profile.Some[int64](733), WeightsInside: profile.Some[int64](0), DenseResident: profile.Some(1.0)}
 	s.Process = profile.Process{RSS: profile.Some[int64](4_900_000_000), RSSAnon: profile.Some[int64](4_700_000_000), AvailableMemory: profile.Some[int64](3_200_000_000),
-		ForeignIO: profile.Some(0.0), ForeignCPU: profile.Some(1.0), GCPercent: profile.Some(0.2), Threads: 8, MaxProc: 14}
+		ForeignIO: profile.Some(0.0), ForeignCPU: profile.Some(1.0), GCPercent: profile.Some(0.2), Threads: 8, MaxProc: 14,
+		Disturbed: profile.Disturbed{Drive: profile.Some(false), CPU: profile.Some(false)}}
 	f.settle()
 	return f
 }

@@ -19,7 +19,7 @@ const dogStory = "Tell me a story about a dog."
 // resultKeys are the keys of --json, a dot between an object and its own.
 var resultKeys = strings.Fields(`
 	text token_ids n_prompt n_gen prefill_tps decode_tps ttft_s load_s
-	s_per_token.wall s_per_token.compute s_per_token.mgmt s_per_token.stall s_per_token.other s_per_token.stall_union
+	s_per_token.wall s_per_token.compute s_per_token.mgmt s_per_token.stall s_per_token.other s_per_token.stall_union s_per_token.mgmt_serial
 	ceiling_tps read_mib_per_token window_mib_per_token
 	cache.hit_pct cache.lookups cache.hits cache.evictions cache.rereads cache.resident_mib cache.budget_mib cache.token_cycle_mib cache.policy
 	io.engine io.lanes io.mib_s io.p50_ms io.p99_ms io.direct io.reads
