@@ -1,0 +1,269 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"bmoe/engine/expert/policy"
+	"bmoe/internal/conform"
+)
+
+var (
+	walkCount = flag.Int("walks", 6, "how many walks TestRandomWalks takes")
+	walkSeed  = flag.Uint64("walk-seed", 1, "which walks TestRandomWalks takes")
+)
+
+// walkModels and walkPrompts are what the walks choose from. The prompts begin
+// alike, so that a state is rewound and continued.
+var (
+	walkModels  = []string{"models/qwen3moe.gguf", "quants/qwen3moe-q-Q4_K_M.gguf"}
+	walkPrompts = []string{prompt, prompt + " a bear", "Once upon a time", "The sea"}
+)
+
+const walkTokens = 10
+
+// walk is one session, opened anyhow and used anyhow.
+type walk struct {
+	*Session
+	*walked
+	t     *testing.T
+	r     *rand.Rand
+	want  [][]int32 // the answer to each prompt
+	least int64     // one layer's working set
+	steps []string  // what was done, for the report of a failure
+}
+
+// walked counts what the walks did.
+type walked struct {
+	whole, cancelled  int // runs
+	applied, declined int // settings
+}
+
+// TestRandomWalks opens sessions with random settings, changes settings, asks,
+// repeats and cancels at random, and expects one text for each question whatever came
+// before, and nothing left behind: no goroutine, no open file, no mapping.
+func TestRandomWalks(t *testing.T) {
+	answers := map[string][][]int32{}
+	least := map[string]int64{}
+	for _, m := range walkModels {
+		cfg := DefaultConfig()
+		cfg.Model, cfg.Raw, cfg.Threads, cfg.Ctx = conform.File(t, m), true, 1, 64
+		cfg.Stream, cfg.Dense = false, DenseMmap
+		for _, p := range walkPrompts {
+			s := open(t, cfg)
+			r, err := s.Generate(context.Background(), Request{Text: p, MaxTokens: walkTokens})
+			if err != nil || r.Err != nil {
+				t.Fatal(err, r.Err)
+			}
+			answers[m], least[m] = append(answers[m], r.Result.TokenIDs), s.arch.Info().Experts.Shape().LayerWorkingSet()
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var first, last leftovers
+	var did walked
+	for i := range *walkCount {
+		w := &walk{t: t, walked: &did, r: rand.New(rand.NewPCG(*walkSeed, uint64(i)))}
+		name := walkModels[w.r.IntN(len(walkModels))]
+		w.want, w.least = answers[name], least[name]
+		w.take(conform.File(t, name))
+		if t.Failed() {
+			t.Fatalf("walk %d of -walk-seed %d: %s", i, *walkSeed, strings.Join(w.steps, "; "))
+		}
+		last = countLeftovers(first)
+		if i == 0 {
+			first = last
+		}
+		if last.goroutines > first.goroutines || last.files > first.files || last.mappings > first.mappings {
+			t.Fatalf("walk %d of -walk-seed %d left something behind: %+v, after the first walk %+v: %s", i, *walkSeed, last, first, strings.Join(w.steps, "; "))
+		}
+	}
+	t.Logf("%d walks %+v; after the first %+v, after the last %+v", *walkCount, did, first, last)
+	if did.whole == 0 || did.cancelled == 0 || did.applied == 0 {
+		t.Errorf("the walks show nothing: %+v", did)
+	}
+}
+
+// pick returns one of the choices.
+func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
+
+// config returns settings that must not change the text.
+func (w *walk) config(model string) Config {
+	r := w.r
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Raw, cfg.Ctx = model, true, 64
+	cfg.Threads, cfg.UBatch, cfg.Lanes = 1+r.IntN(3), pick(r, 1, 3, 7, 64), pick(r, 1, 2, 4, 8)
+	cfg.Stream, cfg.Overlap, cfg.NoDirect = r.IntN(6) > 0, r.IntN(3) > 0, r.IntN(4) == 0
+	cfg.Dense, cfg.ReleaseMmap = pick(r, DenseAnon, DenseMmap, DenseWarm), r.IntN(3) == 0
+	cfg.IOEngine = pick(r, "lanes", "lanes", "uring")
+	cfg.CachePolicy = pick(r, policy.Names()...)
+	cfg.CacheBytes = w.least * pick[int64](r, 1, 2, 3, 100)
+	if r.IntN(12) == 0 {
+		cfg.SimulateHost = "ntfs"
+	}
+	return cfg
+}
+
+// take opens a session, does a few things with it and closes it.
+func (w *walk) take(model string) {
+	cfg := w.config(model)
+	w.note("open %+v", cfg)
+	s, err := Open(context.Background(), cfg, nil)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	w.Session = s
+	defer func() {
+		if err := s.Close(); err != nil {
+			w.t.Error(err)
+		}
+	}()
+	if w.r.IntN(3) == 0 {
+		w.note("as a recurrent model")
+		s.arch, s.state = recurrentArch{s.arch}, &recurrentState{State: s.state}
+	}
+	asked := -1
+	for range 4 + w.r.IntN(6) {
+		switch w.r.IntN(6) {
+		case 0, 1:
+			w.settings()
+		case 2:
+			w.note("new chat")
+			w.NewChat()
+			asked = -1
+		case 3:
+			if asked >= 0 {
+				w.run("again", asked, func(ctx context.Context, on func(Delta)) (*Run, error) { return w.Again(ctx, on) })
+			}
+		default:
+			asked = w.r.IntN(len(walkPrompts))
+			w.run("ask", asked, func(ctx context.Context, on func(Delta)) (*Run, error) {
+				return w.Generate(ctx, Request{Text: walkPrompts[asked], MaxTokens: walkTokens, OnDelta: on})
+			})
+		}
+	}
+}
+
+// settings changes one or more settings. Any may be declined.
+func (w *walk) settings() {
+	var c Change
+	if w.r.IntN(2) == 0 {
+		c.ReleaseMmap = pick(w.r, new(bool), truth())
+	}
+	if w.r.IntN(2) == 0 {
+		n := pick(w.r, 1, 2, 4, 8)
+		c.Lanes = &n
+	}
+	if w.r.IntN(2) == 0 {
+		c.Overlap = pick(w.r, new(bool), truth())
+	}
+	out := w.Reconfigure(c)
+	if w.r.IntN(2) == 0 {
+		o, err := w.setCache(w.least * pick[int64](w.r, 1, 2, 3, 100))
+		if err != nil {
+			w.t.Errorf("a change of the cache: %v", err)
+		}
+		out = append(out, o)
+	}
+	w.note("settings %v", out)
+	for _, o := range out {
+		if o.Verdict == Applied {
+			w.applied++
+		} else {
+			w.declined++
+		}
+	}
+}
+
+func truth() *bool { t := true; return &t }
+
+// run asks or repeats, whole or cancelled after some tokens or some time.
+func (w *walk) run(what string, asked int, do func(context.Context, func(Delta)) (*Run, error)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	after := -1
+	switch w.r.IntN(4) {
+	case 0:
+		after = w.r.IntN(walkTokens)
+	case 1:
+		after = walkTokens + 1
+		timer := time.AfterFunc(time.Duration(w.r.IntN(8000))*time.Microsecond, cancel)
+		defer timer.Stop()
+	}
+	w.note("%s %d, cancelled after %d tokens", what, asked, after)
+	if after == 0 {
+		cancel()
+	}
+	n := 0
+	r, err := do(ctx, func(Delta) {
+		if n++; n == after {
+			cancel()
+		}
+	})
+	if err != nil {
+		w.t.Errorf("%s: %v", what, err)
+		return
+	}
+	if r.Err == nil {
+		w.whole++
+	} else {
+		w.cancelled++
+	}
+	want := w.want[asked]
+	switch got := r.Result.TokenIDs; {
+	case r.Err == nil && !slices.Equal(got, want):
+		w.t.Errorf("%s %d gives %v, want %v", what, asked, got, want)
+	case r.Err != nil && (after < 0 || !errors.Is(r.Err, context.Canceled)):
+		w.t.Errorf("%s %d: %v", what, asked, r.Err)
+	case len(got) > len(want) || !slices.Equal(got, want[:len(got)]):
+		w.t.Errorf("%s %d, cancelled, gives %v, want a part of %v", what, asked, got, want)
+	}
+}
+
+func (w *walk) note(format string, args ...any) {
+	w.steps = append(w.steps, fmt.Sprintf(format, args...))
+}
+
+// leftovers counts what a session must give back. Where the system does not tell,
+// as outside Linux, files and mappings are 0.
+type leftovers struct {
+	goroutines, files, mappings int
+	memory                      int64 // address space that can be written to, bytes
+}
+
+// countLeftovers waits a little for goroutines that are on their way out.
+func countLeftovers(want leftovers) leftovers {
+	l := leftovers{goroutines: runtime.NumGoroutine()}
+	for i := 0; i < 200 && want.goroutines > 0 && l.goroutines > want.goroutines; i++ {
+		time.Sleep(10 * time.Millisecond)
+		l.goroutines = runtime.NumGoroutine()
+	}
+	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
+		l.files = len(fds)
+	}
+	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
+		for _, m := range walkModels {
+			l.mappings += bytes.Count(maps, []byte(filepath.Base(m)))
+		}
+	}
+	if status, err := os.ReadFile("/proc/self/status"); err == nil {
+		if _, rest, ok := bytes.Cut(status, []byte("VmData:")); ok {
+			fmt.Sscan(string(rest), &l.memory)
+			l.memory <<= 10
+		}
+	}
+	return l
+}
