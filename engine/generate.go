@@ -335,7 +335,7 @@ func (s *Session) guardedPass() {
 		}
 	}()
 	f := &s.pass
-	f.err = s.arch.Forward(f.ctx, s.compute, s.state, f.ids, f.logits)
+	f.err = s.arch.Forward(f.ctx, s.state, f.ids, f.logits)
 }
 
 // emit passes a token's text on.

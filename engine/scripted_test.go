@@ -35,7 +35,7 @@ func (m *scripted) NewState(n int, _ kernel.KVType) (model.State, error) {
 	return &scriptedState{cap: n}, nil
 }
 
-func (m *scripted) Forward(_ context.Context, _ *model.Compute, st model.State, ids []int32, logits []float32) error {
+func (m *scripted) Forward(_ context.Context, st model.State, ids []int32, logits []float32) error {
 	st.(*scriptedState).n += len(ids)
 	if logits == nil {
 		return nil

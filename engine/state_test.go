@@ -21,13 +21,13 @@ func (r recurrentArch) NewState(n int, kv kernel.KVType) (model.State, error) {
 	return &recurrentState{State: st}, err
 }
 
-func (r recurrentArch) Forward(ctx context.Context, c *model.Compute, st model.State, ids []int32, logits []float32) error {
+func (r recurrentArch) Forward(ctx context.Context, st model.State, ids []int32, logits []float32) error {
 	s := st.(*recurrentState)
 	if s.dirty {
 		return errors.New("forward on a dirty state")
 	}
 	s.dirty = true
-	if err := r.Arch.Forward(ctx, c, s.State, ids, logits); err != nil {
+	if err := r.Arch.Forward(ctx, s.State, ids, logits); err != nil {
 		return err
 	}
 	s.dirty = false

@@ -50,7 +50,7 @@ type Arch interface {
 	// or [len(ids) x vocab] for every one, and may be nil if none is wanted. It
 	// polls ctx between layers. After an error or a cancellation the state's
 	// Len is what it was before, and the state is dirty until Rewind.
-	Forward(ctx context.Context, c *Compute, st State, ids []int32, logits []float32) error
+	Forward(ctx context.Context, st State, ids []int32, logits []float32) error
 }
 
 // Compute is what a forward pass is given: everything that is shared between

@@ -63,7 +63,7 @@ func (m *loaded) eval(t testing.TB, ids []int32, batch int, kv kernel.KVType) []
 	logits := make([]float32, len(ids)*vocab)
 	for i := 0; i < len(ids); i += batch {
 		n := min(batch, len(ids)-i)
-		if err := m.arch.Forward(context.Background(), m.c, st, ids[i:i+n], logits[i*vocab:][:n*vocab]); err != nil {
+		if err := m.arch.Forward(context.Background(), st, ids[i:i+n], logits[i*vocab:][:n*vocab]); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +81,7 @@ func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv kernel.KVType) [
 	logits := make([]float32, m.arch.Info().Vocab)
 	ids, next := []int32(nil), prompt
 	for len(ids) < n {
-		if err := m.arch.Forward(context.Background(), m.c, st, next, logits); err != nil {
+		if err := m.arch.Forward(context.Background(), st, next, logits); err != nil {
 			t.Fatal(err)
 		}
 		best := 0

@@ -2,33 +2,16 @@ package model
 
 import (
 	"fmt"
-
-	"bmoe/engine/kernel"
+	"strings"
 )
 
-// rope returns a family's rotary embedding from the rope.* keys: over the
-// first rope.dimension_count entries of a head (dims by default), with the
-// scaling that the file asks for.
-func (l *loader) rope(kind kernel.RopeKind, dims int) (*kernel.Rope, error) {
-	s := kernel.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count", dims), Base: l.floatOr("rope.freq_base", 10000)}
-	switch t := l.stringOr("rope.scaling.type", "none"); t {
-	case "none", "":
-	case "linear":
-		s.Scaling, s.Factor = kernel.RopeLinear, l.floatOr("rope.scaling.factor", 1)
-	case "yarn":
-		s.Scaling, s.Factor = kernel.RopeYarn, l.floatOr("rope.scaling.factor", 1)
-		s.OrigCtx = l.keyOr("rope.scaling.original_context_length", l.keyOr("context_length", 4096))
-		s.AttnFactor = l.floatOr("rope.scaling.attn_factor", 1)
-	default:
-		l.fail(fmt.Errorf("%srope.scaling.type is %q; known: none, linear, yarn", l.prefix, t))
-	}
-	if l.err != nil {
-		return nil, l.err
-	}
-	if s.Dims > dims {
-		return nil, fmt.Errorf("rope over %d entries of heads of %d", s.Dims, dims)
-	}
-	return kernel.NewRope(s)
+// arch returns the architecture's GGUF name.
+func (l *loader) arch() string { return strings.TrimSuffix(l.prefix, ".") }
+
+// names returns a function that gives the names of a layer's tensors.
+func (l *loader) names(layer int) func(string) string {
+	prefix := fmt.Sprintf("blk.%d.", layer)
+	return func(s string) string { return prefix + s }
 }
 
 // rowsOf returns the number of rows of a matrix whose shape the metadata does

@@ -1,306 +1,45 @@
 package model
 
-import (
-	"sync/atomic"
+import "bmoe/engine/kernel"
 
-	"bmoe/engine/expert"
-	"bmoe/engine/kernel"
-	"bmoe/engine/pool"
-)
-
-// routing is how a family turns router logits into experts and weights.
-type routing struct {
-	experts, used int
-	normalise     bool // weights of the chosen sum to one
-}
-
-// minWeightSum keeps the normalisation from dividing by almost nothing: the
-// smallest normal half-precision number, as llama.cpp clamps it.
-const minWeightSum = 6.103515625e-5
-
-// choose routes one token: softmax over all experts, the used largest, their
-// weights. logits is overwritten.
-func (r *routing) choose(logits []float32, ids []int32, weights []float32) {
-	kernel.Softmax(logits)
-	kernel.TopK(ids, logits)
-	sum := float32(0)
-	for i, id := range ids {
-		weights[i] = logits[id]
-		sum += weights[i]
-	}
-	if r.normalise {
-		sum = max(sum, minWeightSum)
-		for i := range weights {
-			weights[i] /= sum
-		}
-	}
-}
-
-// moe computes a layer's routed experts for a batch of tokens. Workers take row
-// chunks of whatever expert has arrived; every (token, rank) pair has a row of
-// its own in out, and the rows are summed in rank order at the end, so that the
-// result does not depend on who was ready first.
-type moe struct {
+// moeSpec is what a family's blocks of experts are like.
+type moeSpec struct {
 	route routing
-	embd  int
-	ff    int
-
-	// scratch for the largest batch; a pair is one (token, rank)
-	ids     []int32   // [tokens x used]
-	weights []float32 // [tokens x used]
-	pairOf  []int32   // [tokens x used]: the pair's row in hidden and out
-	hidden  []float32 // [pairs x ff]
-	out     []float32 // [pairs x embd]
-	hActs   *kernel.Acts
-	tokens  []int32 // [pairs]: grouped by expert, the token of each pair
-	pairs   []int32 // 0, 1, 2, ...
-	first   []int32 // by expert of the layer: where its pairs begin; experts+1 of them
-
-	// the job in progress
-	c                *Compute
-	w                *experts
-	logits, x        []float32
-	acts             *kernel.Acts
-	gate, up, down   kernel.Gated // without what differs from expert to expert
-	rowsA, rowsB     int
-	chunksA, chunksB int32
-	batch            *expert.Batch
-	mine             []expertMatrices // by worker
-	work             []expertWork
-	left             atomic.Int32 // experts not yet finished
-	aborted          atomic.Bool
+	ff    int    // width of an expert
+	input string // name of the norm's tensor
+	act   kernel.Activation
 }
 
-// expertMatrices is one expert's matrices with their data, a worker's scratch.
-type expertMatrices struct{ gate, up, down kernel.Gated }
+// moe is routed experts behind a router.
+type moe struct {
+	moeSpec
+	layer  int // set when the block is added to a model
+	norm   *Weight
+	router *Weight // [embd x experts]
+	w      experts
+	inputs []*Weight
 
-// expertWork is the progress of one expert of the batch: first the gate and up
-// rows (stage A), then, when all of them are there, the down rows (stage B).
-type expertWork struct {
-	nextA, doneA, nextB, doneB atomic.Int32
-	stageB                     atomic.Bool
-	pair0, n                   int32
-	_                          [64 - 28]byte
+	job *moeJob
 }
 
-// newMoE allocates scratch for batches of up to n tokens.
-func newMoE(r routing, embd, ff, n, workers int) *moe {
-	pairs := n * r.used
-	m := &moe{route: r, embd: embd, ff: ff,
-		ids: make([]int32, pairs), weights: make([]float32, pairs), pairOf: make([]int32, pairs),
-		hidden: make([]float32, pairs*ff), out: make([]float32, pairs*embd),
-		hActs: kernel.NewActs(pairs, ff), tokens: make([]int32, pairs), pairs: make([]int32, pairs),
-		first: make([]int32, r.experts+1), work: make([]expertWork, r.experts), mine: make([]expertMatrices, workers)}
-	for i := range m.pairs {
-		m.pairs[i] = int32(i)
-	}
+// moe returns the block of a layer.
+func (l *loader) moe(layer, embd int, spec moeSpec) *moe {
+	name := l.names(layer)
+	m := &moe{moeSpec: spec, norm: l.vector(name(spec.input+".weight"), embd),
+		router: l.matrix(name("ffn_gate_inp"), embd, spec.route.experts),
+		w:      l.experts(name(""), embd, spec.ff, spec.route.experts)}
+	m.inputs = []*Weight{m.router, m.w.gate.Weight, m.w.up.Weight}
 	return m
 }
 
-// run adds the experts' weighted output to x, [n x embd]. logits is the
-// router's output, [n x experts], and is overwritten; acts holds the layer's
-// normed input in the forms that gate and up want.
-func (m *moe) run(c *Compute, layer int, w *experts, logits []float32, acts *kernel.Acts, x []float32, n int) error {
-	k := m.route.used
-	ids, weights := m.ids[:n*k], m.weights[:n*k]
-	m.logits, m.x = logits, x
-	c.Pool.Run(n, (*moeRoute)(m))
-	if c.OnRoute != nil {
-		c.OnRoute(layer, n, ids, weights)
-	}
-
-	prev := c.Pool.Enter(0, pool.Mgmt)
-	m.batch = c.Experts.Acquire(layer, n, ids)
-	m.group(ids)
-	c.Pool.Enter(0, prev)
-
-	m.c, m.w, m.acts = c, w, acts
-	m.gate, m.up, m.down = w.gate.one(c.Numerics), w.up.one(c.Numerics), w.down.one(c.Numerics)
-	m.rowsA, m.rowsB = rowsPerPart(2*m.gate.RowBytes()), rowsPerPart(m.down.RowBytes())
-	m.chunksA, m.chunksB = int32((m.ff+m.rowsA-1)/m.rowsA), int32((m.embd+m.rowsB-1)/m.rowsB)
-	m.hActs.Reset(n*k, m.ff)
-	m.left.Store(int32(m.batch.Len()))
-	m.aborted.Store(false)
-	c.Pool.Each(m)
-
-	if err := m.release(); err != nil {
-		return err
-	}
-	c.Pool.Run(n, (*moeCombine)(m))
-	return nil
-}
-
-// moeRoute routes a batch, a token a part.
-type moeRoute moe
-
-// Do implements pool.Task.
-func (m *moeRoute) Do(_, t int) {
-	k, e := m.route.used, m.route.experts
-	m.route.choose(m.logits[t*e:][:e], m.ids[t*k:][:k], m.weights[t*k:][:k])
-}
-
-// moeCombine adds the experts' output to the residual stream, a token a part,
-// in rank order.
-type moeCombine moe
-
-// Do implements pool.Task.
-func (m *moeCombine) Do(_, t int) {
-	k := m.route.used
-	row := func(r int) []float32 { return m.out[int(m.pairOf[t*k+r])*m.embd:][:m.embd] }
-	sum := row(0)
-	kernel.Scale(sum, m.weights[t*k])
-	for r := 1; r < k; r++ {
-		kernel.AddScaled(sum, row(r), m.weights[t*k+r])
-	}
-	kernel.Add(m.x[t*m.embd:][:m.embd], sum)
-}
-
-// release ends the batch. A wait for reads of a failed batch is a stall.
-func (m *moe) release() error {
-	prev := m.c.Pool.Enter(0, pool.Mgmt)
-	if m.batch.InFlight() {
-		m.c.Pool.Enter(0, pool.Stall)
-	}
-	err := m.batch.Release()
-	m.c.Pool.Enter(0, prev)
+func (m *moe) prepare(s *stream) (err error) {
+	shape := moeShape{experts: m.route.experts, used: m.route.used, embd: s.embd, ff: m.ff}
+	m.job, err = share(s, shape, func() (*moeJob, error) { return newMoEJob(shape, s.max, s.Pool.Workers()), nil })
 	return err
 }
 
-// group sorts the pairs by expert, stably, and sets up each expert's work.
-func (m *moe) group(ids []int32) {
-	clear(m.first)
-	for _, id := range ids {
-		m.first[id+1]++
-	}
-	for e := 1; e < len(m.first); e++ {
-		m.first[e] += m.first[e-1]
-	}
-	for i := range m.batch.Len() {
-		e := m.batch.Expert(i)
-		w := &m.work[i]
-		w.nextA.Store(0)
-		w.doneA.Store(0)
-		w.nextB.Store(0)
-		w.doneB.Store(0)
-		w.stageB.Store(false)
-		w.pair0, w.n = m.first[e], m.first[e+1]-m.first[e]
-	}
-	for i, id := range ids {
-		p := m.first[id]
-		m.first[id]++
-		m.pairOf[i], m.tokens[p] = p, int32(i/m.route.used)
-	}
-}
-
-// Work implements pool.Loop: it takes chunks until nobody needs help.
-func (m *moe) Work(worker int) {
-	for m.left.Load() > 0 && !m.batch.Failed() && !m.aborted.Load() {
-		seq := m.batch.Seq()
-		switch m.takeAny(worker) {
-		case tookNone:
-			// Only a wait with a read in flight is the drive's; otherwise a chunk
-			// in another worker's hands is what holds this one up.
-			state := pool.Other
-			if m.batch.InFlight() {
-				state = pool.Stall
-			}
-			prev := m.c.Pool.Enter(worker, state)
-			m.batch.Wait(seq)
-			m.c.Pool.Enter(worker, prev)
-		case tookLast:
-			return
-		}
-	}
-}
-
-// Abort implements pool.Aborter: another worker panicked.
-func (m *moe) Abort() {
-	m.aborted.Store(true)
-	m.batch.Announce()
-}
-
-type taken uint8
-
-const (
-	tookChunk taken = iota
-	tookNone        // nothing can be done now
-	tookLast        // nothing is left to claim
-)
-
-// takeAny computes one chunk of the first expert that has one.
-func (m *moe) takeAny(worker int) taken {
-	result := tookLast
-	for i := range m.batch.Len() {
-		w := &m.work[i]
-		if w.stageB.Load() {
-			if w.nextB.Load() >= m.chunksB {
-				continue // all claimed
-			}
-			if !m.batch.Ready(i, expert.StageOut) {
-				result = tookNone
-				continue
-			}
-			if c := w.nextB.Add(1) - 1; c < m.chunksB {
-				m.stageB(worker, i, int(c))
-				return tookChunk
-			}
-			continue
-		}
-		result = tookNone
-		if w.nextA.Load() >= m.chunksA || !m.batch.Ready(i, expert.StageIn) {
-			continue
-		}
-		if c := w.nextA.Add(1) - 1; c < m.chunksA {
-			m.stageA(worker, i, int(c))
-			return tookChunk
-		}
-	}
-	return result
-}
-
-// stageA computes a chunk of the gate and up rows; who completes the stage
-// prepares the result for the down rows.
-func (m *moe) stageA(worker, i, chunk int) {
-	w := &m.work[i]
-	mine, e := &m.mine[worker], m.batch.Expert(i)
-	gate, up := &mine.gate, &mine.up
-	*gate, *up = m.gate, m.up
-	gate.Data, up.Data = m.w.gate.data(m.batch.Data(i, m.w.gate.projection)), m.w.up.data(m.batch.Data(i, m.w.up.projection))
-	gate.Affine, up.Affine = m.w.gate.affine(e), m.w.up.affine(e)
-	r0 := chunk * m.rowsA
-	r1 := min(r0+m.rowsA, m.ff)
-	kernel.GateUp(m.hidden[int(w.pair0)*m.ff:], m.ff, gate, up, kernel.SiLU, r0, r1, m.acts, m.tokens[w.pair0:][:w.n])
-	if w.doneA.Add(1) < m.chunksA {
-		return
-	}
-	m.hActs.Prepare(m.down.Form, m.hidden, m.ff, int(w.pair0), int(w.pair0+w.n))
-	w.stageB.Store(true)
-	m.batch.Computed(i, expert.StageIn)
-}
-
-// stageB computes a chunk of the down rows.
-func (m *moe) stageB(worker, i, chunk int) {
-	w := &m.work[i]
-	down := &m.mine[worker].down
-	*down = m.down
-	down.Data = m.w.down.data(m.batch.Data(i, m.w.down.projection))
-	r0 := chunk * m.rowsB
-	r1 := min(r0+m.rowsB, m.embd)
-	out := m.out[int(w.pair0)*m.embd:]
-	kernel.MatMul(out, m.embd, &down.Matrix, r0, r1, m.hActs, down.Form, m.pairs[w.pair0:][:w.n])
-	if affine := m.w.down.affine(m.batch.Expert(i)); affine.Scale != nil || affine.Bias != nil {
-		for j := range int(w.n) {
-			affine.Apply(out[j*m.embd+r0:], r0, r1)
-		}
-	}
-	if w.doneB.Add(1) < m.chunksB {
-		return
-	}
-	m.left.Add(-1) // before the batch tells of the last
-	m.batch.Computed(i, expert.StageOut)
-}
-
-// bytes returns the memory of the scratch.
-func (m *moe) bytes() int64 {
-	return int64(len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
+func (m *moe) add(s *stream, _ layerState) error {
+	s.in(m.norm, m.inputs)
+	s.linear.run(s.Compute, s.acts, product{m.router, m.job.logits, m.route.experts})
+	return m.job.run(s, m)
 }

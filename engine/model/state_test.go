@@ -232,7 +232,7 @@ func TestRewoundStateGivesTheSameLogits(t *testing.T) {
 	defer st.Close()
 	logits := func(ctx context.Context, ids ...int32) ([]byte, error) {
 		l := make([]float32, m.arch.Info().Vocab)
-		err := m.arch.Forward(ctx, m.c, st, ids, l)
+		err := m.arch.Forward(ctx, st, ids, l)
 		return fmt.Append(nil, l), err
 	}
 	first, err := logits(context.Background(), 1, 2, 3, 4)

@@ -322,7 +322,7 @@ func (l *loader) unused(layers int) (outside int, err error) {
 		}
 		if inside {
 			return 0, fmt.Errorf("tensor %s is not known in a model of this architecture (%s): without it the answers would be wrong; "+
-				"get a file of the model as it was published, or a newer bmoe", name, strings.TrimSuffix(l.prefix, "."))
+				"get a file of the model as it was published, or a newer bmoe", name, l.arch())
 		}
 		outside++
 	}

@@ -1,0 +1,144 @@
+package model
+
+import (
+	"fmt"
+	"math"
+
+	"bmoe/engine/kernel"
+)
+
+// attentionSpec is the shape of an attention block and its switches. What a file
+// says by the presence of a tensor (a bias, a scale, fused q, k and v) needs none.
+type attentionSpec struct {
+	attentionShape
+	rope    *rotary
+	qkNorms bool // each head of q and k is normed
+}
+
+// attentionShape is what blocks must have in common to share scratch.
+type attentionShape struct {
+	heads, kvHeads int
+	keyDim, valDim int
+	scale          float32 // of the scores
+}
+
+// attention is softmax attention over the layer's keys and values.
+type attention struct {
+	attentionSpec
+	norm         *Weight
+	q, k, v, o   *Weight
+	qNorm, kNorm *Weight   // [keyDim]
+	inputs       []*Weight // q, k and v
+	outputs      []*Weight // o
+
+	s       *stream
+	scratch *attentionScratch
+}
+
+// attentionScratch is the memory of a step, for the largest batch.
+type attentionScratch struct {
+	q, k, v, out []float32    // [n x heads*keyDim], [n x kvHeads*keyDim], [n x kvHeads*valDim], [n x heads*valDim]
+	acts         *kernel.Acts // of out
+	attn         *kernel.Attn
+}
+
+func (a *attentionScratch) bytes() int64 {
+	return int64(len(a.q)+len(a.k)+len(a.v)+len(a.out))*4 + a.acts.Bytes() + a.attn.Bytes()
+}
+
+// attentionShape reads the shape that the layers of a model have in common.
+func (l *loader) attentionShape(embd, layers int) attentionShape {
+	var a attentionShape
+	a.heads = l.allLayers("attention.head_count", layers, 0)
+	a.kvHeads = l.allLayers("attention.head_count_kv", layers, a.heads)
+	a.keyDim = l.keyOr("attention.key_length", max(1, embd/a.heads))
+	a.valDim = l.keyOr("attention.value_length", a.keyDim)
+	if a.heads%a.kvHeads != 0 {
+		l.fail(fmt.Errorf("%d heads cannot share %d key/value heads evenly", a.heads, a.kvHeads))
+	}
+	a.scale = 1 / float32(math.Sqrt(float64(a.keyDim)))
+	return a
+}
+
+// attention returns the block of a layer.
+func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
+	name := l.names(layer)
+	qRows, kRows, vRows := spec.heads*spec.keyDim, spec.kvHeads*spec.keyDim, spec.kvHeads*spec.valDim
+	a := &attention{attentionSpec: spec, norm: l.vector(name("attn_norm.weight"), embd)}
+	qkv := l.matrices(name("attn_qkv"), embd, []string{name("attn_q"), name("attn_k"), name("attn_v")}, qRows, kRows, vRows)
+	a.q, a.k, a.v = qkv[0], qkv[1], qkv[2]
+	a.o = l.matrix(name("attn_output"), spec.heads*spec.valDim, embd)
+	a.inputs, a.outputs = qkv, []*Weight{a.o}
+	if spec.qkNorms {
+		a.qNorm, a.kNorm = l.vector(name("attn_q_norm.weight"), spec.keyDim), l.vector(name("attn_k_norm.weight"), spec.keyDim)
+	}
+	return a
+}
+
+func (a *attention) memory(ctx int, kv kernel.KVType) layerSpec {
+	return kvSpec{kernel.KVSpec{Heads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Ctx: ctx, Type: kv}}
+}
+
+func (a *attention) prepare(s *stream) (err error) {
+	a.s = s
+	a.rope.prepare(s)
+	a.scratch, err = share(s, a.attentionShape, func() (*attentionScratch, error) {
+		attn, err := kernel.NewAttn(kernel.AttnSpec{Heads: a.heads, KVHeads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Scale: a.scale}, s.Pool.Workers())
+		if err != nil {
+			return nil, err
+		}
+		attn.Reserve(s.ctx)
+		n := s.max
+		return &attentionScratch{attn: attn, acts: kernel.NewActs(n, a.heads*a.valDim),
+			q: make([]float32, n*a.heads*a.keyDim), k: make([]float32, n*a.kvHeads*a.keyDim),
+			v: make([]float32, n*a.kvHeads*a.valDim), out: make([]float32, n*a.heads*a.valDim)}, nil
+	})
+	return err
+}
+
+func (a *attention) add(s *stream, mem layerState) error {
+	kv := mem.(kvLayer).KV
+	qd, kd, vd, od := a.heads*a.keyDim, a.kvHeads*a.keyDim, a.kvHeads*a.valDim, a.heads*a.valDim
+	w := a.scratch
+	s.in(a.norm, a.inputs)
+	s.linear.run(s.Compute, s.acts, product{a.q, w.q, qd}, product{a.k, w.k, kd}, product{a.v, w.v, vd})
+	a.rope.turnTo(s.pos, s.n)
+	s.Pool.Run(s.n, (*attentionTurn)(a))
+	for t := range s.n {
+		if err := kv.Append(s.pos+t, w.k[t*kd:][:kd], w.v[t*vd:][:vd]); err != nil {
+			return err
+		}
+	}
+	w.attn.Run(s.Pool, kv, w.out, w.q, s.n, s.pos)
+	w.acts.Reset(s.n, od)
+	s.Pool.Run(s.n, (*attentionOut)(a))
+	s.linear.run(s.Compute, w.acts, product{a.o, s.y, s.embd})
+	s.pending = true
+	return nil
+}
+
+// attentionTurn norms and rotates queries and keys, a task of the pool with a
+// token a part.
+type attentionTurn attention
+
+// Do implements pool.Task.
+func (a *attentionTurn) Do(_, t int) {
+	q := a.scratch.q[t*a.heads*a.keyDim:][:a.heads*a.keyDim]
+	k := a.scratch.k[t*a.kvHeads*a.keyDim:][:a.kvHeads*a.keyDim]
+	if a.qkNorms {
+		kernel.RMSNormHeads(q, a.qNorm.F32, a.s.eps)
+		kernel.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
+	}
+	row := a.rope.row(t)
+	a.rope.Apply(q, a.keyDim, row)
+	a.rope.Apply(k, a.keyDim, row)
+}
+
+// attentionOut prepares attention's output for its projection, a task of the pool
+// with a token a part.
+type attentionOut attention
+
+// Do implements pool.Task.
+func (a *attentionOut) Do(_, t int) {
+	prepare(a.scratch.acts, a.s.Numerics, a.scratch.out, t, t+1, a.outputs...)
+}

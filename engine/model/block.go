@@ -1,0 +1,119 @@
+package model
+
+import (
+	"bmoe/engine/kernel"
+)
+
+// A block is one part of a layer: attention, a feed-forward network, experts. It
+// norms the residual stream, computes, and adds what it made. Its weights and
+// switches are its own; its scratch it shares with the other blocks of its shape.
+type block interface {
+	// prepare takes the scratch that the block needs for the stream's largest batch.
+	prepare(s *stream) error
+	// add computes the block for the stream's batch. mem is what the layer
+	// remembers, for blocks that are remembering.
+	add(s *stream, mem layerState) error
+}
+
+// remembering is a block with a memory of the sequence.
+type remembering interface {
+	block
+	// memory returns the shape of the block's memory of ctx positions.
+	memory(ctx int, kv kernel.KVType) layerSpec
+}
+
+// stream is what flows through the layers: a batch of tokens, their residual, and
+// the scratch of all blocks, which run one after the other.
+type stream struct {
+	*Compute
+	embd     int
+	eps      float32
+	max, ctx int // the largest batch, the longest context
+
+	// the batch
+	n, pos int     // tokens, and the position of the first
+	ids    []int32 // of the tokens
+
+	x       []float32    // [n x embd] the residual
+	y       []float32    // [n x embd] a block's normed input, then its output
+	acts    *kernel.Acts // y, as an input, in the forms that the block's matrices want
+	pending bool         // y holds an output that x lacks
+	linear  linear
+	shared  map[any]scratch
+
+	// the step in progress
+	norm   *Weight
+	inputs []*Weight
+}
+
+// scratch is memory that blocks of one shape share.
+type scratch interface{ bytes() int64 }
+
+// newStream allocates the stream of a model for batches of up to n tokens.
+func newStream(c *Compute, embd int, eps float32, n, ctx int) *stream {
+	return &stream{Compute: c, embd: embd, eps: eps, max: n, ctx: ctx, shared: map[any]scratch{},
+		x: make([]float32, n*embd), y: make([]float32, n*embd), acts: kernel.NewActs(n, embd)}
+}
+
+// share returns the scratch for a shape, made when a block first asks for it. Each
+// kind of block has a type of its own for its shapes.
+func share[S comparable, T scratch](s *stream, shape S, make func() (T, error)) (T, error) {
+	if have, ok := s.shared[shape]; ok {
+		return have.(T), nil
+	}
+	t, err := make()
+	if err == nil {
+		s.shared[shape] = t
+	}
+	return t, err
+}
+
+// bytes returns the memory of the stream and of all blocks' scratch.
+func (s *stream) bytes() int64 {
+	if s == nil {
+		return 0
+	}
+	n := int64(len(s.x)+len(s.y))*4 + s.acts.Bytes()
+	for _, t := range s.shared {
+		n += t.bytes()
+	}
+	return n
+}
+
+// in adds what is pending to the residual and norms it. y, and acts in the forms
+// that inputs want, are then the input of a block.
+func (s *stream) in(norm *Weight, inputs []*Weight) {
+	s.norm, s.inputs = norm, inputs
+	s.acts.Reset(s.n, s.embd)
+	s.Pool.Run(s.n, (*streamIn)(s))
+	s.pending = false
+}
+
+// streamIn is a task of the pool, a token a part.
+type streamIn stream
+
+// Do implements pool.Task.
+func (s *streamIn) Do(_, t int) {
+	x, y := s.x[t*s.embd:][:s.embd], s.y[t*s.embd:][:s.embd]
+	if s.pending {
+		kernel.Add(x, y)
+	}
+	kernel.RMSNorm(y, x, s.norm.F32, s.eps)
+	prepare(s.acts, s.Numerics, s.y, t, t+1, s.inputs...)
+}
+
+// settle adds what is pending to the residual, for whoever reads that.
+func (s *stream) settle() {
+	if s.pending {
+		s.Pool.Run(s.n, (*streamSettle)(s))
+		s.pending = false
+	}
+}
+
+// streamSettle is a task of the pool, a token a part.
+type streamSettle stream
+
+// Do implements pool.Task.
+func (s *streamSettle) Do(_, t int) {
+	kernel.Add(s.x[t*s.embd:][:s.embd], s.y[t*s.embd:][:s.embd])
+}

@@ -1,0 +1,160 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"bmoe/engine/expert"
+	"bmoe/engine/kernel"
+)
+
+// decoder is the Arch of every family: an embedding, layers of blocks that add to
+// one residual stream, a norm and a head. A family says which blocks.
+type decoder struct {
+	info    Info
+	eps     float32
+	embd    *Weight
+	outNorm *Weight
+	out     *Weight
+	layers  [][]step
+	specs   []remembering // the blocks with a memory, in order
+	stream  *stream
+}
+
+// step is a block in its layer.
+type step struct {
+	block
+	memory int // index in the state's layers; -1: it has none
+}
+
+// decoder reads what all families have in common and returns a model without
+// layers.
+func (l *loader) decoder() *decoder {
+	embd := l.key("embedding_length")
+	vocab := l.rowsOf("token_embd.weight")
+	d := &decoder{eps: float32(l.floatOr("attention.layer_norm_rms_epsilon", 1e-6))}
+	d.info = Info{Arch: l.arch(), Layers: l.layers(), Embd: embd, Vocab: vocab, Context: l.keyOr("context_length", 4096)}
+	d.embd = l.matrix("token_embd", embd, vocab)
+	d.outNorm = l.vector("output_norm.weight", embd)
+	head := "output"
+	if !l.has("output.weight") {
+		head = "token_embd" // tied: a second object over the embedding's bytes
+	}
+	d.out = l.matrix(head, embd, vocab)
+	return d
+}
+
+// add appends a layer of the given blocks, in the order in which they add to the
+// stream.
+func (d *decoder) add(blocks ...block) {
+	var steps []step
+	var streamed []expert.Projection
+	for _, b := range blocks {
+		s := step{b, -1}
+		if r, ok := b.(remembering); ok {
+			s.memory = len(d.specs)
+			d.specs = append(d.specs, r)
+		}
+		if m, ok := b.(*moe); ok {
+			m.layer = len(d.layers)
+			d.info.Experts.Experts, d.info.Experts.Used = m.route.experts, m.route.used
+			streamed = m.w.projections
+		}
+		steps = append(steps, s)
+	}
+	d.layers = append(d.layers, steps)
+	d.info.Experts.Layers = append(d.info.Experts.Layers, streamed)
+}
+
+// Info implements Arch.
+func (d *decoder) Info() Info { return d.info }
+
+// NewState implements Arch.
+func (d *decoder) NewState(n int, kv kernel.KVType) (State, error) {
+	var specs []layerSpec
+	for _, b := range d.specs {
+		specs = append(specs, b.memory(n, kv))
+	}
+	return newState(n, specs)
+}
+
+// Prepare implements Arch.
+func (d *decoder) Prepare(c *Compute, n, ctx int) error {
+	s := newStream(c, d.info.Embd, d.eps, n, ctx)
+	for _, steps := range d.layers {
+		for _, b := range steps {
+			if err := b.prepare(s); err != nil {
+				return err
+			}
+		}
+	}
+	d.stream = s
+	return nil
+}
+
+// Scratch implements Arch.
+func (d *decoder) Scratch() int64 { return d.stream.bytes() }
+
+// Forward implements Arch.
+func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []float32) error {
+	mem, ok := st.(*state)
+	if !ok {
+		return fmt.Errorf("a state of another kind: %T", st)
+	}
+	pos, err := mem.begin(len(ids))
+	if err != nil {
+		return err
+	}
+	s := d.stream
+	s.n, s.pos, s.ids, s.pending = len(ids), pos, ids, false
+	s.Pool.Run(s.n, (*decoderEmbed)(d))
+	for i, steps := range d.layers {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for _, b := range steps {
+			var m layerState
+			if b.memory >= 0 {
+				m = mem.layers[b.memory]
+			}
+			if err := b.add(s, m); err != nil {
+				return err
+			}
+		}
+		if s.OnLayer != nil {
+			s.settle()
+			s.OnLayer(i, s.x[:s.n*s.embd])
+		}
+	}
+	d.head(logits)
+	mem.commit(s.n) // last: a fault in the head's weights leaves the state dirty too
+	return nil
+}
+
+// decoderEmbed looks tokens up, a task of the pool with a token a part.
+type decoderEmbed decoder
+
+// Do implements pool.Task.
+func (d *decoderEmbed) Do(_, t int) {
+	s := d.stream
+	kernel.Row(s.x[t*s.embd:][:s.embd], &d.embd.Matrix, int(s.ids[t]))
+}
+
+// head computes the logits that are wanted: of every position, or of the last.
+func (d *decoder) head(logits []float32) {
+	if logits == nil {
+		return
+	}
+	s := d.stream
+	s.settle()
+	first := 0
+	if len(logits) < s.n*d.info.Vocab {
+		first = s.n - 1
+	}
+	s.acts.Reset(s.n-first, s.embd)
+	for t := first; t < s.n; t++ {
+		kernel.RMSNorm(s.y[(t-first)*s.embd:][:s.embd], s.x[t*s.embd:][:s.embd], d.outNorm.F32, s.eps)
+	}
+	prepare(s.acts, s.Numerics, s.y, 0, s.n-first, d.out)
+	s.linear.run(s.Compute, s.acts, product{d.out, logits, d.info.Vocab})
+}

@@ -1,0 +1,62 @@
+package model
+
+import (
+	"fmt"
+
+	"bmoe/engine/kernel"
+)
+
+// rotary is a rotary embedding with the angles of a batch. Layers that turn alike
+// share one, so that the angles are computed once.
+type rotary struct {
+	*kernel.Rope
+	table  []float32
+	pos, n int // the batch that table is of
+}
+
+// rope returns a family's rotary embedding from the rope.* keys: over the
+// first rope.dimension_count entries of a head (dims by default), with the
+// scaling that the file asks for.
+func (l *loader) rope(kind kernel.RopeKind, dims int) *rotary {
+	s := kernel.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count", dims), Base: l.floatOr("rope.freq_base", 10000)}
+	switch t := l.stringOr("rope.scaling.type", "none"); t {
+	case "none", "":
+	case "linear":
+		s.Scaling, s.Factor = kernel.RopeLinear, l.floatOr("rope.scaling.factor", 1)
+	case "yarn":
+		s.Scaling, s.Factor = kernel.RopeYarn, l.floatOr("rope.scaling.factor", 1)
+		s.OrigCtx = l.keyOr("rope.scaling.original_context_length", l.keyOr("context_length", 4096))
+		s.AttnFactor = l.floatOr("rope.scaling.attn_factor", 1)
+	default:
+		l.fail(fmt.Errorf("%srope.scaling.type is %q; known: none, linear, yarn", l.prefix, t))
+	}
+	if s.Dims > dims {
+		l.fail(fmt.Errorf("rope over %d entries of heads of %d", s.Dims, dims))
+	}
+	if l.err != nil {
+		return &rotary{}
+	}
+	r, err := kernel.NewRope(s)
+	if err != nil {
+		l.fail(err)
+	}
+	return &rotary{Rope: r}
+}
+
+// prepare makes room for the angles of the stream's largest batch.
+func (r *rotary) prepare(s *stream) {
+	if n := r.TableLen(s.max); len(r.table) != n {
+		r.table, r.n = make([]float32, n), 0
+	}
+}
+
+// turnTo computes the angles of positions pos to pos+n-1.
+func (r *rotary) turnTo(pos, n int) {
+	if r.pos != pos || r.n != n {
+		r.Table(r.table, pos, n)
+		r.pos, r.n = pos, n
+	}
+}
+
+// row returns the angles of the batch's t-th position.
+func (r *rotary) row(t int) []float32 { return r.table[r.TableLen(t):r.TableLen(t+1)] }
