@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/expert"
 	"bmoe/flashio"
 	"bmoe/internal/conform"
@@ -97,9 +98,9 @@ func TestRecordsAgreeWithThePlainCache(t *testing.T) {
 		for _, layers := range []float64{1, 1.7, 3} {
 			cfg := DefaultConfig()
 			cfg.Model, cfg.Raw, cfg.UBatch = conform.File(t, path), true, 7
-			cfg.CacheBytes = int64(layers * float64(layerBytes(t, cfg)))
+			cfg.Cache = Budget{Bytes: int64(layers * float64(layerBytes(t, cfg)))}
 			s := open(t, cfg)
-			c := &plainCache{layout: s.arch.Info().Experts, files: s.files, budget: cfg.CacheBytes, read: map[int32]bool{}}
+			c := &plainCache{layout: s.arch.Info().Experts, files: s.files, budget: cfg.Cache.Bytes, read: map[int32]bool{}}
 			for _, sh := range s.file.Shards {
 				c.sizes = append(c.sizes, sh.Size)
 			}
@@ -107,7 +108,7 @@ func TestRecordsAgreeWithThePlainCache(t *testing.T) {
 			var before, after flashio.Stats
 			s.reader.Stats(&before)
 			was, records := c.Record, 0
-			r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24, OnDelta: func(d Delta) {
+			r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 24, OnDelta: func(d backend.Delta) {
 				if got, now := d.Record, c.Record; got != nil {
 					records++
 					for _, f := range []struct {

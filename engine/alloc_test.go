@@ -6,13 +6,15 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+
+	"bmoe/engine/backend"
 )
 
 // demoConfig opens the demo model from the tree, greedily.
 func demoConfig() Config {
 	cfg := DefaultConfig()
 	cfg.Model = filepath.Join("demo", "tiny-stories-moe-q8_0.gguf")
-	cfg.CacheShare = 0.4
+	cfg.Cache.Share = 0.4
 	cfg.SamplingSet = map[string]bool{"temp": true, "repeat-penalty": true}
 	return cfg
 }
@@ -32,7 +34,7 @@ func TestDecodeAllocatesNothing(t *testing.T) {
 		parkMany()
 		var before, after runtime.MemStats
 		n, reads := 0, int64(0)
-		r, err := s.Generate(context.Background(), Request{Text: "Once upon a time", MaxTokens: warm + steady + 1, OnDelta: func(d Delta) {
+		r, err := s.Generate(context.Background(), backend.Request{Text: "Once upon a time", MaxTokens: warm + steady + 1, OnDelta: func(d backend.Delta) {
 			n++
 			if n > warm && n <= warm+steady {
 				reads += d.Record.Reads

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/sample"
 )
 
@@ -22,8 +23,8 @@ func benchConfig() Config {
 // sources are the ways in which a model can be run, for the benchmarks.
 var sources = map[string]func(*Config){
 	"resident":     func(c *Config) { c.Stream, c.Dense = false, DenseWarm },
-	"all-in-cache": func(c *Config) { c.CacheShare = 1 },
-	"streamed":     func(c *Config) { c.CacheShare = 0.4 },
+	"all-in-cache": func(c *Config) { c.Cache.Share = 1 },
+	"streamed":     func(c *Config) { c.Cache.Share = 0.4 },
 }
 
 // BenchmarkDecode reports tokens a second and where a token's time goes.
@@ -33,9 +34,9 @@ func BenchmarkDecode(b *testing.B) {
 			cfg := benchConfig()
 			with(&cfg)
 			s := open(b, cfg)
-			generate := func(n int) *Run {
+			generate := func(n int) *backend.Run {
 				s.NewChat()
-				r, err := s.Generate(context.Background(), Request{Text: "Once upon a time", MaxTokens: n})
+				r, err := s.Generate(context.Background(), backend.Request{Text: "Once upon a time", MaxTokens: n})
 				if err != nil || r.Err != nil {
 					b.Fatal(err, r.Err)
 				}

@@ -2,9 +2,9 @@ package engine
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 
+	"bmoe/engine/backend"
 	"bmoe/profile"
 )
 
@@ -26,8 +26,8 @@ type Comparison struct {
 // Compare holds a run against a baseline. Runs that did not start from the
 // same state, or did not finish, are not compared. Of two warm caches nobody
 // knows that they held the same.
-func Compare(base, r *Run) Comparison {
-	c := Comparison{Differs: r.Config.differences(base.Config)}
+func Compare(base, r *backend.Run) Comparison {
+	c := Comparison{Differs: backend.Differences(base.Settings, r.Settings)}
 	switch {
 	case base.Err != nil || r.Err != nil:
 		c.Reason = "a run did not finish"
@@ -57,33 +57,30 @@ func changePct(from, to profile.Maybe[float64]) profile.Maybe[float64] {
 	return profile.Some((to.Value/from.Value - 1) * 100)
 }
 
-// knobs returns the settings that may differ between runs of a session, each
+// Values returns the settings that may differ between runs of a session, each
 // in the words of the screen.
-func (c Config) knobs() map[string]string {
-	return map[string]string{
-		"release-mmap": onOff(c.ReleaseMmap),
-		"lanes":        fmt.Sprint(c.Lanes),
-		"cache":        fmt.Sprint(c.CacheMiB, " MiB"),
-		"overlap":      onOff(c.Overlap),
-		"stream":       onOff(c.Stream),
-		"dense":        string(c.Dense),
-		"numerics":     c.Numerics,
-		"kv":           c.KVType,
-		"threads":      fmt.Sprint(c.Threads),
-		"policy":       c.CachePolicy,
-		"io":           strings.TrimSpace(c.IOEngine + " " + c.SimulateHost),
+func (c *Config) Values() []backend.Value {
+	var out []backend.Value
+	add := func(name, value, unit string, live, given bool) {
+		shown := strings.TrimSpace(value + " " + unit)
+		out = append(out, backend.Value{Name: name, Value: value, Shown: shown, Live: live, Given: given})
 	}
-}
-
-// differences lists the knobs in which c differs from base, in c's values.
-func (c Config) differences(base Config) []string {
-	var out []string
-	was := base.knobs()
-	for k, v := range c.knobs() {
-		if was[k] != v {
-			out = append(out, k+" "+v)
-		}
+	if c.Stream {
+		add("lanes", fmt.Sprint(c.Lanes), "", true, false)
+		add("cache", fmt.Sprint(c.Cache.MiB()), "MiB", true, false)
+		add("overlap", onOff(c.Overlap), "", true, false)
+	} else {
+		add("stream", "off", "", false, true)
 	}
-	sort.Strings(out)
+	add("release-mmap", onOff(c.ReleaseMmap), "", true, false)
+	add("dense", string(c.Dense), "", false, false)
+	add("numerics", c.Numerics, "", false, false)
+	add("kv", c.KVType, "", false, false)
+	add("threads", fmt.Sprint(c.Threads), "", false, false)
+	add("policy", c.CachePolicy, "", false, false)
+	add("io", c.IOEngine, "", false, false)
+	if c.SimulateHost != "" {
+		add("simulated host", c.SimulateHost, "", false, true)
+	}
 	return out
 }

@@ -1,6 +1,10 @@
 package engine
 
-import "bmoe/engine/sample"
+import (
+	"strconv"
+
+	"bmoe/engine/sample"
+)
 
 // DensePolicy says where the weights live that every token needs.
 type DensePolicy string
@@ -12,6 +16,19 @@ const (
 	DenseAnon DensePolicy = "anon" // read with direct I/O into memory of our own
 )
 
+// Budget is what the expert cache may take.
+type Budget struct {
+	Bytes int64   // what was given; of an automatic budget what came of it, 0 before it is reckoned
+	Auto  bool    // chosen from the model and the memory available
+	Share float64 // with Auto: this share of all experts, if not 0
+}
+
+// MiB returns the budget in whole MiB.
+func (b Budget) MiB() int64 { return b.Bytes >> 20 }
+
+// MarshalJSON writes the MiB.
+func (b Budget) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, b.MiB(), 10), nil }
+
 // Config is what a session is opened with. Its JSON form, with every automatic
 // value resolved, is what a result reports.
 type Config struct {
@@ -22,9 +39,7 @@ type Config struct {
 	UBatch  int `json:"ubatch"`  // prompt tokens in a batch
 
 	Stream      bool        `json:"moe_stream"`
-	CacheMiB    int         `json:"cache_mb"` // budget; 0 (auto): from the model and the memory available
-	CacheShare  float64     `json:"-"`        // with an automatic budget: this share of all experts, if not 0
-	CacheBytes  int64       `json:"-"`        // in place of CacheMiB, for models of less than a MiB
+	Cache       Budget      `json:"cache_mb"`
 	ForceCache  bool        `json:"force_cache"`
 	CachePolicy string      `json:"cache_policy"`
 	Lanes       int         `json:"io_threads"`
@@ -52,7 +67,7 @@ type Config struct {
 // DefaultConfig returns the defaults of the command line.
 func DefaultConfig() Config {
 	return Config{
-		UBatch: 256, Stream: true, CachePolicy: "lru", Lanes: 4, IOEngine: "lanes", Overlap: true,
+		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lru", Lanes: 4, IOEngine: "lanes", Overlap: true,
 		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
 }
@@ -63,22 +78,4 @@ type Change struct {
 	Lanes       *int
 	CacheMiB    *int
 	Overlap     *bool
-}
-
-// Verdict says what became of one wish of a Change.
-type Verdict string
-
-// The verdicts.
-const (
-	Applied  Verdict = "applied"
-	Declined Verdict = "declined"
-	Ignored  Verdict = "ignored"
-)
-
-// Outcome is what became of one wish, and why.
-type Outcome struct {
-	Knob    string // release-mmap, lanes, cache, overlap
-	Verdict Verdict
-	Value   string // the setting in force now, as a screen shows it
-	Reason  string // empty when applied without anything to add
 }

@@ -32,7 +32,7 @@ func TestFusedExpertsStream(t *testing.T) {
 	resident := cfg
 	resident.Stream, resident.Dense = false, DenseMmap
 	want, _ := outcome(t, resident)
-	cfg.CacheBytes = layerBytes(t, cfg)
+	cfg.Cache = Budget{Bytes: layerBytes(t, cfg)}
 	for _, lanes := range []int{1, 4} {
 		cfg.Lanes = lanes
 		got, run := outcome(t, cfg)

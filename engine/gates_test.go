@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/engine/backend"
 	"bmoe/internal/conform"
 )
 
@@ -35,10 +36,10 @@ type generated struct {
 
 // outcome runs a configuration: a prompt continued, and the logits of a
 // sequence evaluated in batches.
-func outcome(t testing.TB, cfg Config) (generated, *Run) {
+func outcome(t testing.TB, cfg Config) (generated, *backend.Run) {
 	t.Helper()
 	s := open(t, cfg)
-	r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24})
+	r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 24})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +75,9 @@ func TestOneText(t *testing.T) {
 				want, _ := outcome(t, base) // resident: everything from the mapping
 
 				streamed := base
-				streamed.Stream, streamed.Dense, streamed.CacheBytes = true, DenseAnon, 1<<40
+				streamed.Stream, streamed.Dense, streamed.Cache = true, DenseAnon, Budget{Bytes: 1 << 40}
 				small := streamed
-				small.CacheBytes = layerBytes(t, streamed)
+				small.Cache.Bytes = layerBytes(t, streamed)
 				with := func(c Config, f func(*Config)) Config {
 					f(&c)
 					return c
@@ -92,7 +93,7 @@ func TestOneText(t *testing.T) {
 					"one layer, serial":            with(small, func(c *Config) { c.Overlap = false }),
 					"one layer, buffered":          with(small, func(c *Config) { c.NoDirect = true }),
 					"one layer, io_uring":          with(small, func(c *Config) { c.IOEngine = "uring" }),
-					"half":                         with(small, func(c *Config) { c.CacheBytes *= 2 }),
+					"half":                         with(small, func(c *Config) { c.Cache.Bytes *= 2 }),
 					"serial":                       with(streamed, func(c *Config) { c.Overlap = false }),
 					"simulated host":               with(streamed, func(c *Config) { c.SimulateHost = "ntfs" }),
 					"one layer, batch 1, 1 thread": with(small, func(c *Config) { c.UBatch, c.Threads = 1, 1 }),
@@ -131,7 +132,7 @@ func layerBytes(t testing.TB, cfg Config) int64 {
 func TestSameDecisions(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
-	cfg.CacheBytes = 3 * layerBytes(t, cfg)
+	cfg.Cache = Budget{Bytes: 3 * layerBytes(t, cfg)}
 	_, want := outcome(t, cfg)
 	if want.Sum.Hits == 0 || want.Sum.Evictions == 0 {
 		t.Fatalf("the case shows nothing: %d hits, %d evictions", want.Sum.Hits, want.Sum.Evictions)
@@ -197,20 +198,20 @@ func TestReleaseIsDeclinedWhileWeightsLieInside(t *testing.T) {
 func TestAgainRepeatsFromTheSameStart(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
-	cfg.CacheBytes = 3 * layerBytes(t, cfg)
+	cfg.Cache = Budget{Bytes: 3 * layerBytes(t, cfg)}
 	cfg.Sampling.Temp, cfg.Sampling.Seed = 0.9, 7
 	s := open(t, cfg)
 	if _, err := s.Again(context.Background(), nil); !errors.Is(err, ErrNothingToRepeat) {
 		t.Fatalf("again before a run: %v", err)
 	}
 	ctx := context.Background()
-	first, err := s.Generate(ctx, Request{Text: prompt, MaxTokens: 20})
+	first, err := s.Generate(ctx, backend.Request{Text: prompt, MaxTokens: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	on, lanes := true, 1
 	for _, o := range s.Reconfigure(Change{ReleaseMmap: &on, Lanes: &lanes}) {
-		if o.Verdict != Applied {
+		if o.Verdict != backend.Applied {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -226,7 +227,7 @@ func TestAgainRepeatsFromTheSameStart(t *testing.T) {
 	if a.Hits != b.Hits || a.Evictions != b.Evictions || a.ExpertBytes != b.ExpertBytes {
 		t.Errorf("again: %+v, first %+v", b, a)
 	}
-	third, err := s.Generate(ctx, Request{Text: prompt + " a bear", MaxTokens: 20})
+	third, err := s.Generate(ctx, backend.Request{Text: prompt + " a bear", MaxTokens: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +245,7 @@ func TestCancelLeavesTheSessionUsable(t *testing.T) {
 	s := open(t, cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	n := 0
-	r, err := s.Generate(ctx, Request{Text: prompt, MaxTokens: 100, OnDelta: func(Delta) {
+	r, err := s.Generate(ctx, backend.Request{Text: prompt, MaxTokens: 100, OnDelta: func(backend.Delta) {
 		if n++; n == 5 {
 			cancel()
 		}
@@ -253,7 +254,7 @@ func TestCancelLeavesTheSessionUsable(t *testing.T) {
 		t.Fatalf("cancelled after 5 tokens: %v, %+v", err, r)
 	}
 	want, _ := outcome(t, cfg)
-	r, err = s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24})
+	r, err = s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 24})
 	if err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/chat"
 	"bmoe/engine/pool"
 	"bmoe/engine/sample"
@@ -37,7 +38,7 @@ const (
 // Generate answers a message, or continues a prompt with Config.Raw. An error
 // is a request that cannot run. A generation that was cancelled or failed part
 // way comes back as a run whose Err says so.
-func (s *Session) Generate(ctx context.Context, r Request) (*Run, error) {
+func (s *Session) Generate(ctx context.Context, r backend.Request) (*backend.Run, error) {
 	b := &beginning{request: r, conversation: *s.conversation.Clone(), dropped: s.dropped, base: -1}
 	if s.cfg.NoThink {
 		b.thinking = new(bool)
@@ -47,7 +48,7 @@ func (s *Session) Generate(ctx context.Context, r Request) (*Run, error) {
 
 // Again repeats the last run from the same start: the conversation as it was
 // before its message, what the state held then, an empty cache, the same seed.
-func (s *Session) Again(ctx context.Context, onDelta func(Delta)) (*Run, error) {
+func (s *Session) Again(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
 	if s.last == nil {
 		return nil, ErrNothingToRepeat
 	}
@@ -62,7 +63,7 @@ func (s *Session) Again(ctx context.Context, onDelta func(Delta)) (*Run, error) 
 
 // begin turns the request into ids, winds the state back to what they have in
 // common with it, and runs.
-func (s *Session) begin(ctx context.Context, b *beginning) (*Run, error) {
+func (s *Session) begin(ctx context.Context, b *beginning) (*backend.Run, error) {
 	if s.reader == nil {
 		return nil, errNoLanes
 	}
@@ -193,7 +194,7 @@ type answer struct {
 }
 
 // run prefills and generates.
-func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered string, started int64) (*Run, error) {
+func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered string, started int64) (*backend.Run, error) {
 	limit := s.cfg.Ctx - len(ids) + 1 // the last token needs no position
 	if n := b.request.MaxTokens; n > 0 {
 		limit = min(limit, n)
@@ -203,7 +204,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 		return nil, err
 	}
 	sampler.Accept(ids...)
-	run := &Run{N: len(s.runs) + 1, Prompt: b.request.Text, When: time.Now(), Config: s.cfg, ColdCache: s.cacheIsEmpty(),
+	run := &backend.Run{N: len(s.runs) + 1, Prompt: b.request.Text, When: time.Now(), Settings: s.cfg.Values(), ColdCache: s.cacheIsEmpty(),
 		StartKey: s.startKey(b, ids, limit)}
 	// Room for the answer, so that decoding allocates nothing.
 	a := &answer{ids: make([]int32, 0, limit), text: make([]byte, 0, 8*limit), decoder: s.text.Tokenizer.NewDecoder()}
@@ -339,9 +340,9 @@ func (s *Session) guardedPass() {
 }
 
 // emit passes a token's text on.
-func (s *Session) emit(a *answer, id int32, step int, onDelta func(Delta)) {
+func (s *Session) emit(a *answer, id int32, step int, onDelta func(backend.Delta)) {
 	text := a.decoder.Push(id)
-	var d Delta
+	var d backend.Delta
 	if a.reasoning == nil {
 		a.text = append(a.text, text...)
 		d.Text = text
@@ -359,9 +360,9 @@ func (s *Session) emit(a *answer, id int32, step int, onDelta func(Delta)) {
 }
 
 // flush passes on what the decoder and the reasoning span held back.
-func (s *Session) flush(a *answer, onDelta func(Delta)) {
+func (s *Session) flush(a *answer, onDelta func(backend.Delta)) {
 	text := a.decoder.Flush()
-	d := Delta{Token: tokenizer.None}
+	d := backend.Delta{Token: tokenizer.None}
 	if a.reasoning == nil {
 		a.text = append(a.text, text...)
 		d.Text = text
@@ -376,7 +377,7 @@ func (s *Session) flush(a *answer, onDelta func(Delta)) {
 }
 
 // finish writes the result down and takes the answer into the conversation.
-func (s *Session) finish(run *Run, a *answer, b *beginning, ids []int32, stop string) {
+func (s *Session) finish(run *backend.Run, a *answer, b *beginning, ids []int32, stop string) {
 	message := chat.Message{Role: chat.Assistant, Content: string(a.text)}
 	if a.reasoning != nil {
 		message = a.reasoning.Message()

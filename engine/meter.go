@@ -129,7 +129,7 @@ func (m *meter) reconfigured(s *Session) {
 		st := s.streamer.Stats()
 		c.Policy = s.streamer.Directory().Policy().Name()
 		c.Budget, c.Arena, c.Slots = st.Budget, st.ArenaBytes, st.Slots
-		c.BudgetAuto = s.autoCache
+		c.BudgetAuto = s.cfg.Cache.Auto
 		c.BelowTokenCycle = st.Budget < l.Model.TokenCycle
 		mode := s.reader.Mode()
 		l.Lanes.Engine, l.Lanes.Mode, l.Lanes.N = s.reader.Engine(), mode.String(), s.reader.Lanes()

@@ -18,6 +18,7 @@ import (
 	"time"
 	"unicode"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/gguf"
 	"bmoe/internal/conform"
 )
@@ -292,7 +293,7 @@ func useFile(path string, r *rand.Rand) (err error, opened bool) {
 		return err, false
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	run, err := s.Generate(context.Background(), Request{Text: "Once upon a time", MaxTokens: 3})
+	run, err := s.Generate(context.Background(), backend.Request{Text: "Once upon a time", MaxTokens: 3})
 	if err != nil {
 		return err, true
 	}

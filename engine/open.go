@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
 	"bmoe/engine/gguf"
@@ -109,8 +110,8 @@ func (c *Config) check() error {
 		return usagef("--io-threads %d: want 1 to %d", c.Lanes, flashio.MaxLanes)
 	case c.IOEngine != "lanes" && c.IOEngine != "uring":
 		return usagef("unknown --io-engine %q; known: lanes, uring", c.IOEngine)
-	case c.CacheMiB < 0 || c.CacheBytes < 0:
-		return usagef("--cache-mb %d: want a number of MiB, or auto", c.CacheMiB)
+	case c.Cache.Bytes < 0:
+		return usagef("--cache-mb %d: want a number of MiB, or auto", c.Cache.MiB())
 	case c.Dense != DenseAnon && c.Dense != DenseMmap && c.Dense != DenseWarm:
 		return usagef("unknown --dense-weights %q; known: anon, mmap, warm", c.Dense)
 	case c.SimulateHost != "" && c.SimulateHost != "ntfs":
@@ -301,20 +302,15 @@ func wholeMiB(bytes int64) int64 { return inMiB(bytes) << 20 }
 
 // budget resolves the cache's budget and refuses one that cannot work.
 func (s *Session) budget(shape policy.Shape) (int64, error) {
-	want := s.cfg.CacheBytes
-	switch {
-	case want > 0:
-	case s.cfg.CacheMiB > 0:
-		want = mib(s.cfg.CacheMiB)
-	default:
+	want := s.cfg.Cache.Bytes
+	if s.cfg.Cache.Auto {
 		want = s.autoBudget(shape)
-		s.autoCache = true
 	}
 	want = min(want, wholeMiB(shape.Total()))
 	if err := s.checkBudget(shape, want); err != nil {
 		return 0, err
 	}
-	s.cfg.CacheMiB = int(want >> 20)
+	s.cfg.Cache.Bytes = want
 	if w := budgetWarning(shape, want); w != "" {
 		s.warnings = append(s.warnings, w)
 	}
@@ -324,8 +320,8 @@ func (s *Session) budget(shape policy.Shape) (int64, error) {
 // autoBudget is the share asked for, or what memory allows, in whole MiB.
 func (s *Session) autoBudget(shape policy.Shape) int64 {
 	want := shape.Total()
-	if s.cfg.CacheShare > 0 {
-		want = int64(float64(want) * s.cfg.CacheShare)
+	if s.cfg.Cache.Share > 0 {
+		want = int64(float64(want) * s.cfg.Cache.Share)
 		want = (want + 1<<19) >> 20 << 20 // the nearest MiB
 	} else if m := host.ReadMemory(); m.Has.All(host.HasAvailable) {
 		want = min(want, (m.Available-autoReserve)*3/4)
@@ -404,7 +400,7 @@ func (s *Session) openRelease(_ context.Context, _ func(float64)) error {
 	if err != nil {
 		return err
 	}
-	if o.Verdict != Applied {
+	if o.Verdict != backend.Applied {
 		s.warnings = append(s.warnings, "--release-mmap "+string(o.Verdict)+": "+o.Reason)
 	}
 	return nil

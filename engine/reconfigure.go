@@ -7,20 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"bmoe/engine/backend"
 	"bmoe/flashio"
 	"bmoe/profile"
 )
 
 // Reconfigure changes settings between generations and says what became of
 // each wish.
-func (s *Session) Reconfigure(c Change) []Outcome {
-	var out []Outcome
-	add := func(knob string, o Outcome, err error) {
-		o.Knob = knob
+func (s *Session) Reconfigure(c Change) []backend.Outcome {
+	var out []backend.Outcome
+	add := func(knob string, o backend.Outcome, err error) {
+		o.Setting = knob
 		if err != nil {
 			// The session goes on with what it has; a generation will say if that
 			// is not enough.
-			o.Verdict, o.Reason = Declined, strings.ReplaceAll(err.Error(), "\n", "; ")
+			o.Verdict, o.Reason = backend.Declined, strings.ReplaceAll(err.Error(), "\n", "; ")
 		}
 		out = append(out, o)
 	}
@@ -45,13 +46,13 @@ func (s *Session) Reconfigure(c Change) []Outcome {
 
 const notStreaming = "nothing is streamed with --moe-stream=false"
 
-func (s *Session) setOverlap(on bool) Outcome {
+func (s *Session) setOverlap(on bool) backend.Outcome {
 	if s.streamer == nil {
-		return Outcome{Verdict: Ignored, Value: "off", Reason: notStreaming}
+		return backend.Outcome{Verdict: backend.Ignored, Value: "off", Reason: notStreaming}
 	}
 	s.cfg.Overlap = on
 	s.streamer.SetOverlap(on)
-	return Outcome{Verdict: Applied, Value: onOff(on)}
+	return backend.Outcome{Verdict: backend.Applied, Value: onOff(on)}
 }
 
 func onOff(b bool) string {
@@ -63,11 +64,11 @@ func onOff(b bool) string {
 
 // setLanes opens another number of lanes. Old ones are closed first: an old
 // handle could keep a mapping's effect alive.
-func (s *Session) setLanes(n int) (Outcome, error) {
-	now := Outcome{Verdict: Declined, Value: fmt.Sprint(s.cfg.Lanes)}
+func (s *Session) setLanes(n int) (backend.Outcome, error) {
+	now := backend.Outcome{Verdict: backend.Declined, Value: fmt.Sprint(s.cfg.Lanes)}
 	switch {
 	case s.streamer == nil:
-		return Outcome{Verdict: Ignored, Value: now.Value, Reason: notStreaming}, nil
+		return backend.Outcome{Verdict: backend.Ignored, Value: now.Value, Reason: notStreaming}, nil
 	case n < 1 || n > flashio.MaxLanes:
 		now.Reason = fmt.Sprintf("%d lanes: want 1 to %d", n, flashio.MaxLanes)
 		return now, nil
@@ -81,7 +82,7 @@ func (s *Session) setLanes(n int) (Outcome, error) {
 		}
 		return now, err
 	}
-	return Outcome{Verdict: Applied, Value: fmt.Sprint(n)}, nil
+	return backend.Outcome{Verdict: backend.Applied, Value: fmt.Sprint(n)}, nil
 }
 
 // reopen closes every lane, does something, and opens new lanes.
@@ -99,12 +100,12 @@ func (s *Session) reopen(between func() error) error {
 }
 
 // setCache changes the budget; entries that fit stay.
-func (s *Session) setCache(budget int64) (Outcome, error) {
+func (s *Session) setCache(budget int64) (backend.Outcome, error) {
 	if s.streamer == nil {
-		return Outcome{Verdict: Ignored, Value: "none", Reason: notStreaming}, nil
+		return backend.Outcome{Verdict: backend.Ignored, Value: "none", Reason: notStreaming}, nil
 	}
 	shape := s.arch.Info().Experts.Shape()
-	now := Outcome{Verdict: Declined, Value: fmt.Sprint(s.cfg.CacheMiB, " MiB")}
+	now := backend.Outcome{Verdict: backend.Declined, Value: fmt.Sprint(s.cfg.Cache.MiB(), " MiB")}
 	budget = min(budget, wholeMiB(shape.Total()))
 	if err := s.checkBudget(shape, budget); err != nil {
 		now.Reason = strings.TrimPrefix(err.Error(), "--cache-mb: ")
@@ -113,8 +114,8 @@ func (s *Session) setCache(budget int64) (Outcome, error) {
 	if err := s.streamer.Resize(budget); err != nil {
 		return now, err
 	}
-	s.cfg.CacheMiB, s.cfg.CacheBytes, s.autoCache = int(budget>>20), 0, false
-	return Outcome{Verdict: Applied, Value: fmt.Sprint(s.cfg.CacheMiB, " MiB"), Reason: budgetWarning(shape, budget)}, nil
+	s.cfg.Cache = Budget{Bytes: budget}
+	return backend.Outcome{Verdict: backend.Applied, Value: fmt.Sprint(s.cfg.Cache.MiB(), " MiB"), Reason: budgetWarning(shape, budget)}, nil
 }
 
 // maxNamed is how many weights a declined release names.
@@ -162,12 +163,12 @@ func someNames(names []string) string {
 }
 
 // setRelease hands the mapping back, or maps the file again.
-func (s *Session) setRelease(on bool) (Outcome, error) {
+func (s *Session) setRelease(on bool) (backend.Outcome, error) {
 	if !on {
 		return s.restoreMapping()
 	}
 	if len(s.mappings) == 0 {
-		return Outcome{Verdict: Applied, Value: "on", Reason: "already released"}, nil
+		return backend.Outcome{Verdict: backend.Applied, Value: "on", Reason: "already released"}, nil
 	}
 	names, err := s.observeMapping()
 	if err != nil {
@@ -190,22 +191,22 @@ func (s *Session) setRelease(on bool) (Outcome, error) {
 	if err == nil {
 		_, err = s.observeMapping()
 	}
-	return Outcome{Verdict: Applied, Value: "on"}, err
+	return backend.Outcome{Verdict: backend.Applied, Value: "on"}, err
 }
 
-func (s *Session) declineRelease(reason string) Outcome {
+func (s *Session) declineRelease(reason string) backend.Outcome {
 	s.cfg.ReleaseMmap = false
 	s.setMapping(profile.MappingDeclined, reason, false)
-	return Outcome{Verdict: Declined, Value: "off", Reason: reason}
+	return backend.Outcome{Verdict: backend.Declined, Value: "off", Reason: reason}
 }
 
 // restoreMapping maps the file again, as at load, and opens the lanes anew
 // under it.
-func (s *Session) restoreMapping() (Outcome, error) {
+func (s *Session) restoreMapping() (backend.Outcome, error) {
 	if len(s.mappings) > 0 {
 		s.cfg.ReleaseMmap = false
 		s.setMapping(profile.MappingMapped, "", false)
-		return Outcome{Verdict: Applied, Value: "off", Reason: "the file is mapped"}, nil
+		return backend.Outcome{Verdict: backend.Applied, Value: "off", Reason: "the file is mapped"}, nil
 	}
 	err := s.reopen(func() error {
 		err := s.openMapping(context.Background(), nil)
@@ -216,14 +217,14 @@ func (s *Session) restoreMapping() (Outcome, error) {
 		return err
 	})
 	if len(s.mappings) == 0 {
-		return Outcome{Value: "on"}, err
+		return backend.Outcome{Value: "on"}, err
 	}
 	s.cfg.ReleaseMmap = false
 	s.setMapping(profile.MappingMapped, "", false)
 	if err == nil {
 		_, err = s.observeMapping()
 	}
-	return Outcome{Verdict: Applied, Value: "off"}, err
+	return backend.Outcome{Verdict: backend.Applied, Value: "off"}, err
 }
 
 func (s *Session) setMapping(state profile.MappingState, reason string, reopened bool) {

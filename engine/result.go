@@ -3,6 +3,7 @@ package engine
 import (
 	"runtime"
 
+	"bmoe/engine/backend"
 	"bmoe/profile"
 )
 
@@ -14,7 +15,7 @@ func inSeconds(ns profile.Maybe[int64]) profile.Maybe[float64] {
 }
 
 // fillResult fills in what a run cost, from the meter's sums.
-func (s *Session) fillResult(r *profile.Result, run *Run) {
+func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 	m := &s.meter
 	var live profile.Snapshot
 	m.rec.Snapshot(&live)
@@ -37,7 +38,7 @@ func (s *Session) fillResult(r *profile.Result, run *Run) {
 	r.Process.RSSMiB = profile.Maybe[float64]{Value: float64(live.Process.RSS.Value) / mibFloat, OK: live.Process.RSS.OK}
 	r.Process.GCPct = live.Process.GCPercent
 	r.Memory = s.memory()
-	r.Config = run.Config
+	r.Config = s.cfg
 	run.Disturbed = live.Process.Disturbed
 	r.Flags = []string{}
 	for _, f := range []struct {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"bmoe/engine/backend"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/conform"
@@ -48,14 +49,14 @@ func TestFailedReadsLeaveTheSessionUsable(t *testing.T) {
 		for _, layers := range []int64{1, 3} {
 			cfg := DefaultConfig()
 			cfg.Model, cfg.Raw, cfg.Overlap, cfg.Threads = conform.File(t, "models/qwen3moe.gguf"), true, overlap, 2
-			cfg.CacheBytes = layers * layerBytes(t, cfg)
+			cfg.Cache = Budget{Bytes: layers * layerBytes(t, cfg)}
 			want, _ := outcome(t, cfg)
 			s := open(t, cfg)
 			f := &failing{Reader: s.reader}
 			s.streamer.SetReader(f)
 			for i, n := range []int64{1, 7, 50, 200, 3, 90} {
 				f.every.Store(n)
-				r, err := s.Generate(context.Background(), Request{Text: fmt.Sprint(i, prompt), MaxTokens: 100})
+				r, err := s.Generate(context.Background(), backend.Request{Text: fmt.Sprint(i, prompt), MaxTokens: 100})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -67,7 +68,7 @@ func TestFailedReadsLeaveTheSessionUsable(t *testing.T) {
 				}
 			}
 			f.every.Store(0)
-			r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24})
+			r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 24})
 			if err != nil || r.Err != nil {
 				t.Fatal(err, r.Err)
 			}
@@ -82,11 +83,11 @@ func TestFailedReadsLeaveTheSessionUsable(t *testing.T) {
 // runs included, and turns keep their numbers.
 func TestChatThatOutgrowsItsContext(t *testing.T) {
 	cfg := DefaultConfig()
-	cfg.Model, cfg.Ctx, cfg.CacheShare = filepath.Join("demo", "tiny-stories-moe-q8_0.gguf"), 120, 0.4
+	cfg.Model, cfg.Ctx, cfg.Cache.Share = filepath.Join("demo", "tiny-stories-moe-q8_0.gguf"), 120, 0.4
 	s := open(t, cfg)
 	var snap profile.Snapshot
 	for i := range 6 {
-		r, err := s.Generate(context.Background(), Request{Text: fmt.Sprint("Tell me about dog number ", i), MaxTokens: 12})
+		r, err := s.Generate(context.Background(), backend.Request{Text: fmt.Sprint("Tell me about dog number ", i), MaxTokens: 12})
 		if err != nil || r.Err != nil {
 			t.Fatal(i, err)
 		}
@@ -120,9 +121,9 @@ func TestRunsWithWarmCachesAreNotCompared(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
 	s := open(t, cfg)
-	var runs []*Run
+	var runs []*backend.Run
 	for range 3 {
-		r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 4})
+		r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 4})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +144,7 @@ func TestSettingsBeyondReason(t *testing.T) {
 		t.Errorf("the repeat penalty looks back %d tokens in a context of %d", s.cfg.Sampling.RepeatLastN, s.cfg.Ctx)
 	}
 	for _, n := range []int{1 << 30, 1 << 43, 1 << 44, 1 << 62} {
-		cfg.CacheMiB = n
+		cfg.Cache = Budget{Bytes: mib(n)}
 		if s := open(t, cfg); s.streamer.Stats().Budget < s.arch.Info().Experts.Shape().Total() {
 			t.Errorf("a budget of %d MiB does not hold all experts", n)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/engine/backend"
 	"bmoe/internal/conform"
 	"bmoe/profile"
 )
@@ -37,7 +38,7 @@ func TestLanesThatCannotBeOpenedAgain(t *testing.T) {
 	want, _ := outcome(t, cfg)
 	s := open(t, cfg)
 	hidden := cfg.Model + ".away"
-	change := func(on bool) (Outcome, profile.Mapping) {
+	change := func(on bool) (backend.Outcome, profile.Mapping) {
 		var snap profile.Snapshot
 		o := s.Reconfigure(Change{ReleaseMmap: &on})[0]
 		s.Snapshot(&snap)
@@ -50,27 +51,27 @@ func TestLanesThatCannotBeOpenedAgain(t *testing.T) {
 	}
 	rename(cfg.Model, hidden)
 	// The mapping goes, whether or not lanes can be opened afterwards.
-	if o, m := change(true); o.Verdict != Declined || o.Value != "on" || m.State != profile.MappingReleased || m.Bytes != 0 || m.LanesReopened {
+	if o, m := change(true); o.Verdict != backend.Declined || o.Value != "on" || m.State != profile.MappingReleased || m.Bytes != 0 || m.LanesReopened {
 		t.Errorf("released without lanes: %+v, %+v", o, m)
 	}
-	if o, m := change(false); o.Verdict != Declined || o.Value != "on" || m.State != profile.MappingReleased || m.Bytes != 0 || strings.Contains(o.Reason, "\n") {
+	if o, m := change(false); o.Verdict != backend.Declined || o.Value != "on" || m.State != profile.MappingReleased || m.Bytes != 0 || strings.Contains(o.Reason, "\n") {
 		t.Errorf("mapped without a file: %+v, %+v", o, m)
 	}
 	n := 2
-	if o := s.Reconfigure(Change{Lanes: &n})[0]; o.Verdict != Declined || strings.Contains(o.Reason, "\n") {
+	if o := s.Reconfigure(Change{Lanes: &n})[0]; o.Verdict != backend.Declined || strings.Contains(o.Reason, "\n") {
 		t.Errorf("lanes without a file: %+v", o)
 	}
-	if _, err := s.Generate(context.Background(), Request{Text: prompt}); !errors.Is(err, errNoLanes) {
+	if _, err := s.Generate(context.Background(), backend.Request{Text: prompt}); !errors.Is(err, errNoLanes) {
 		t.Errorf("a generation without lanes: %v", err)
 	}
 	if _, err := s.Eval(context.Background(), []int32{1}, false); !errors.Is(err, errNoLanes) {
 		t.Errorf("logits without lanes: %v", err)
 	}
 	rename(hidden, cfg.Model)
-	if o, m := change(false); o.Verdict != Applied || m.State != profile.MappingMapped || m.Bytes == 0 {
+	if o, m := change(false); o.Verdict != backend.Applied || m.State != profile.MappingMapped || m.Bytes == 0 {
 		t.Errorf("mapped again: %+v, %+v", o, m)
 	}
-	r, err := s.Generate(context.Background(), Request{Text: prompt, MaxTokens: 24})
+	r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 24})
 	if err != nil || r.Err != nil {
 		t.Fatal(err)
 	}

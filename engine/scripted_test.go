@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/chat"
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel"
@@ -146,7 +147,7 @@ func TestChannelsOfGPTOSS(t *testing.T) {
 			m.answers[0] = append(slices.Clone(c.ids), 0)
 		}
 		var thought, text strings.Builder
-		r, err := s.Generate(context.Background(), Request{Text: "2+2?", MaxTokens: limit, OnDelta: func(d Delta) {
+		r, err := s.Generate(context.Background(), backend.Request{Text: "2+2?", MaxTokens: limit, OnDelta: func(d backend.Delta) {
 			thought.WriteString(d.Reasoning)
 			text.WriteString(d.Text)
 		}})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"sync"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/chat"
 	"bmoe/engine/expert"
 	"bmoe/engine/gguf"
@@ -44,14 +45,13 @@ type Session struct {
 	mappings   []*flashio.Mapping
 	reader     flashio.Reader
 	engineNote string           // why the reader is not what was asked for
-	autoCache  bool             // the budget was chosen, not given
 	streamer   *expert.Streamer // nil with --moe-stream=false
 
 	conversation chat.Conversation
 	dropped      int     // turns of the conversation that no longer fitted
 	ids          []int32 // what the state has seen
 	last         *beginning
-	runs         []*Run
+	runs         []*backend.Run
 	logits       []float32 // [vocab]
 
 	meter meter
@@ -63,7 +63,7 @@ type Session struct {
 
 // beginning is where a run started from, so that it can be repeated.
 type beginning struct {
-	request      Request
+	request      backend.Request
 	conversation chat.Conversation // before the user's message
 	dropped      int               // turns that it had lost by then
 	base         int               // positions of the state that were kept
@@ -78,7 +78,7 @@ func (s *Session) Config() Config { return s.cfg }
 func (s *Session) Warnings() []string { return s.warnings }
 
 // Runs returns the session's runs in order.
-func (s *Session) Runs() []*Run { return s.runs }
+func (s *Session) Runs() []*backend.Run { return s.runs }
 
 // Text returns the model's vocabulary and template.
 func (s *Session) Text() *Text { return s.text }

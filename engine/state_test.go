@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/chat"
 	"bmoe/engine/kernel"
 	"bmoe/engine/model"
@@ -100,19 +101,21 @@ func TestChatOfARecurrentModel(t *testing.T) {
 	for name, template := range map[string]string{"as it was": plainTemplate, "changed": dropThoughts} {
 		t.Run(name, func(t *testing.T) {
 			cfg := demoConfig()
-			cfg.Template, cfg.Ctx, cfg.CacheShare = template, 400, 1
+			cfg.Template, cfg.Ctx, cfg.Cache.Share = template, 400, 1
 			want := open(t, cfg)
 			s, st := openRecurrent(t, cfg)
 			system := chat.Message{Role: chat.System, Content: "You tell stories to small children. They are short and end well. Nobody is hurt in them."}
 			for _, s := range []*Session{want, s} {
 				s.conversation.Append(system)
 			}
-			run := func(again bool, text string) (*Run, *Run) {
+			run := func(again bool, text string) (*backend.Run, *backend.Run) {
 				t.Helper()
-				ask := func(s *Session) *Run {
-					do := func() (*Run, error) { return s.Generate(context.Background(), Request{Text: text, MaxTokens: 10}) }
+				ask := func(s *Session) *backend.Run {
+					do := func() (*backend.Run, error) {
+						return s.Generate(context.Background(), backend.Request{Text: text, MaxTokens: 10})
+					}
 					if again {
-						do = func() (*Run, error) { return s.Again(context.Background(), nil) }
+						do = func() (*backend.Run, error) { return s.Again(context.Background(), nil) }
 					}
 					r, err := do()
 					if err != nil || r.Err != nil {
@@ -154,7 +157,7 @@ func TestChatOfARecurrentModel(t *testing.T) {
 			// A cancelled answer leaves the state where it cannot stay.
 			ctx, cancel := context.WithCancel(context.Background())
 			n := 0
-			r, err := s.Generate(ctx, Request{Text: "Sing me a song", MaxTokens: 10, OnDelta: func(Delta) {
+			r, err := s.Generate(ctx, backend.Request{Text: "Sing me a song", MaxTokens: 10, OnDelta: func(backend.Delta) {
 				if n++; n == 3 {
 					cancel()
 				}

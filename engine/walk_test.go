@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/expert/policy"
 	"bmoe/internal/conform"
 )
@@ -62,7 +63,7 @@ func TestRandomWalks(t *testing.T) {
 		cfg.Stream, cfg.Dense = false, DenseMmap
 		for _, p := range walkPrompts {
 			s := open(t, cfg)
-			r, err := s.Generate(context.Background(), Request{Text: p, MaxTokens: walkTokens})
+			r, err := s.Generate(context.Background(), backend.Request{Text: p, MaxTokens: walkTokens})
 			if err != nil || r.Err != nil {
 				t.Fatal(err, r.Err)
 			}
@@ -109,7 +110,7 @@ func (w *walk) config(model string) Config {
 	cfg.Dense, cfg.ReleaseMmap = pick(r, DenseAnon, DenseMmap, DenseWarm), r.IntN(3) == 0
 	cfg.IOEngine = pick(r, "lanes", "lanes", "uring")
 	cfg.CachePolicy = pick(r, policy.Names()...)
-	cfg.CacheBytes = w.least * pick[int64](r, 1, 2, 3, 100)
+	cfg.Cache = Budget{Bytes: w.least * pick[int64](r, 1, 2, 3, 100)}
 	if r.IntN(12) == 0 {
 		cfg.SimulateHost = "ntfs"
 	}
@@ -146,12 +147,12 @@ func (w *walk) take(model string) {
 			asked = -1
 		case 3:
 			if asked >= 0 {
-				w.run("again", asked, func(ctx context.Context, on func(Delta)) (*Run, error) { return w.Again(ctx, on) })
+				w.run("again", asked, func(ctx context.Context, on func(backend.Delta)) (*backend.Run, error) { return w.Again(ctx, on) })
 			}
 		default:
 			asked = w.r.IntN(len(walkPrompts))
-			w.run("ask", asked, func(ctx context.Context, on func(Delta)) (*Run, error) {
-				return w.Generate(ctx, Request{Text: walkPrompts[asked], MaxTokens: walkTokens, OnDelta: on})
+			w.run("ask", asked, func(ctx context.Context, on func(backend.Delta)) (*backend.Run, error) {
+				return w.Generate(ctx, backend.Request{Text: walkPrompts[asked], MaxTokens: walkTokens, OnDelta: on})
 			})
 		}
 	}
@@ -180,7 +181,7 @@ func (w *walk) settings() {
 	}
 	w.note("settings %v", out)
 	for _, o := range out {
-		if o.Verdict == Applied {
+		if o.Verdict == backend.Applied {
 			w.applied++
 		} else {
 			w.declined++
@@ -191,7 +192,7 @@ func (w *walk) settings() {
 func truth() *bool { t := true; return &t }
 
 // run asks or repeats, whole or cancelled after some tokens or some time.
-func (w *walk) run(what string, asked int, do func(context.Context, func(Delta)) (*Run, error)) {
+func (w *walk) run(what string, asked int, do func(context.Context, func(backend.Delta)) (*backend.Run, error)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	after := -1
@@ -208,7 +209,7 @@ func (w *walk) run(what string, asked int, do func(context.Context, func(Delta))
 		cancel()
 	}
 	n := 0
-	r, err := do(ctx, func(Delta) {
+	r, err := do(ctx, func(backend.Delta) {
 		if n++; n == after {
 			cancel()
 		}

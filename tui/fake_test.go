@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 )
 
@@ -29,8 +30,8 @@ type fakeEngine struct {
 	newChats int
 	handed   int // deltas handed over
 
-	script    []engine.Delta // what an answer consists of
-	step      chan struct{}  // if set, a token waits for a receive
+	script    []backend.Delta // what an answer consists of
+	step      chan struct{}   // if set, a token waits for a receive
 	delay     time.Duration
 	warnings  []string
 	decline   string // if set, a release is declined for this reason
@@ -43,12 +44,12 @@ const answerText = "Because the model file is mapped: on this host its four lane
 
 func newFake() *fakeEngine {
 	f := &fakeEngine{cfg: engine.DefaultConfig(), cold: true}
-	f.cfg.CacheMiB, f.cfg.Ctx, f.cfg.Threads = 3000, 4096, 8
+	f.cfg.Cache, f.cfg.Ctx, f.cfg.Threads = engine.Budget{Bytes: 3000 * mib}, 4096, 8
 	for _, w := range strings.SplitAfter("The lanes give one lane's rate, so reads are served in turn. ", " ") {
-		f.script = append(f.script, engine.Delta{Reasoning: w})
+		f.script = append(f.script, backend.Delta{Reasoning: w})
 	}
 	for _, w := range strings.SplitAfter(answerText, " ") {
-		f.script = append(f.script, engine.Delta{Text: w})
+		f.script = append(f.script, backend.Delta{Text: w})
 	}
 	s := &f.s
 	s.Ctx = 4096
@@ -69,7 +70,7 @@ func newFake() *fakeEngine {
 func (f *fakeEngine) settle() {
 	s := &f.s
 	s.Lanes.N, s.Lanes.Overlap = f.cfg.Lanes, f.cfg.Overlap
-	s.Cache.Budget = int64(f.cfg.CacheMiB) * mib
+	s.Cache.Budget = f.cfg.Cache.Bytes
 	s.Cache.BelowTokenCycle = s.Cache.Budget < s.Model.TokenCycle
 	s.Mapping.State, s.Mapping.Views, s.Mapping.Bytes = profile.MappingMapped, 1, s.Model.FileBytes
 	if f.cfg.ReleaseMmap {
@@ -77,7 +78,7 @@ func (f *fakeEngine) settle() {
 	}
 }
 
-func (f *fakeEngine) Generate(ctx context.Context, r engine.Request) (*engine.Run, error) {
+func (f *fakeEngine) Generate(ctx context.Context, r backend.Request) (*backend.Run, error) {
 	f.mu.Lock()
 	if f.failWith != nil {
 		err := f.failWith
@@ -90,7 +91,7 @@ func (f *fakeEngine) Generate(ctx context.Context, r engine.Request) (*engine.Ru
 	return f.run(ctx, r.OnDelta)
 }
 
-func (f *fakeEngine) Again(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
+func (f *fakeEngine) Again(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
 	f.mu.Lock()
 	if f.text == "" {
 		f.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *fakeEngine) Again(ctx context.Context, onDelta func(engine.Delta)) (*en
 	return f.run(ctx, onDelta)
 }
 
-func (f *fakeEngine) run(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
+func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
 	f.mu.Lock()
 	f.runs++
 	s := &f.s
@@ -143,7 +144,7 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(engine.Delta)) (*engi
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Phase = profile.Idle
-	r := &engine.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Config: cfg, Sum: s.Sum, StartKey: f.text, ColdCache: cold, Err: err}
+	r := &backend.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Settings: cfg.Values(), Sum: s.Sum, StartKey: f.text, ColdCache: cold, Err: err}
 	f.result(&r.Result, text.String())
 	if err != nil {
 		r.Result.StopReason = "cancelled"
@@ -237,31 +238,31 @@ func (f *fakeEngine) NewChat() {
 	f.s.CtxUsed = 0
 }
 
-func (f *fakeEngine) Reconfigure(c engine.Change) []engine.Outcome {
+func (f *fakeEngine) Reconfigure(c engine.Change) []backend.Outcome {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.changes = append(f.changes, c)
-	var out []engine.Outcome
+	var out []backend.Outcome
 	if c.ReleaseMmap != nil {
 		if f.decline != "" && *c.ReleaseMmap {
 			f.s.Mapping.Reason = f.decline
-			out = append(out, engine.Outcome{Knob: "release-mmap", Verdict: engine.Declined, Value: "off", Reason: f.decline})
+			out = append(out, backend.Outcome{Setting: "release-mmap", Verdict: backend.Declined, Value: "off", Reason: f.decline})
 		} else {
 			f.cfg.ReleaseMmap = *c.ReleaseMmap
-			out = append(out, engine.Outcome{Knob: "release-mmap", Verdict: engine.Applied, Value: onOff(f.cfg.ReleaseMmap), Reason: "lanes reopened"})
+			out = append(out, backend.Outcome{Setting: "release-mmap", Verdict: backend.Applied, Value: onOff(f.cfg.ReleaseMmap), Reason: "lanes reopened"})
 		}
 	}
 	if c.Lanes != nil {
 		f.cfg.Lanes = *c.Lanes
-		out = append(out, engine.Outcome{Knob: "lanes", Verdict: engine.Applied, Value: fmt.Sprint(*c.Lanes)})
+		out = append(out, backend.Outcome{Setting: "lanes", Verdict: backend.Applied, Value: fmt.Sprint(*c.Lanes)})
 	}
 	if c.CacheMiB != nil {
-		f.cfg.CacheMiB = *c.CacheMiB
-		out = append(out, engine.Outcome{Knob: "cache", Verdict: engine.Applied, Value: fmt.Sprint(*c.CacheMiB, " MiB")})
+		f.cfg.Cache = engine.Budget{Bytes: int64(*c.CacheMiB) * mib}
+		out = append(out, backend.Outcome{Setting: "cache", Verdict: backend.Applied, Value: fmt.Sprint(*c.CacheMiB, " MiB")})
 	}
 	if c.Overlap != nil {
 		f.cfg.Overlap = *c.Overlap
-		out = append(out, engine.Outcome{Knob: "overlap", Verdict: engine.Applied, Value: onOff(*c.Overlap)})
+		out = append(out, backend.Outcome{Setting: "overlap", Verdict: backend.Applied, Value: onOff(*c.Overlap)})
 	}
 	f.settle()
 	return out

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/internal/clock"
 	"bmoe/profile"
 
@@ -25,7 +26,7 @@ type deltaBuffer struct {
 	start, end      int64 // of the reasoning, clock.Now; 0: not yet
 }
 
-func (d *deltaBuffer) add(x engine.Delta) {
+func (d *deltaBuffer) add(x backend.Delta) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if x.Reasoning != "" {
@@ -96,8 +97,8 @@ func (m *Model) send(text string) tea.Cmd {
 	u := m.chat.add(&block{kind: fromUser, when: m.now()})
 	u.addText(text)
 	eng, limit := m.eng, m.o.MaxTokens
-	return m.run(text, false, func(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
-		return eng.Generate(ctx, engine.Request{Text: text, MaxTokens: limit, OnDelta: onDelta})
+	return m.run(text, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
+		return eng.Generate(ctx, backend.Request{Text: text, MaxTokens: limit, OnDelta: onDelta})
 	})
 }
 
@@ -133,7 +134,7 @@ func (m *Model) busyWith() string {
 }
 
 // run starts the engine on an answer.
-func (m *Model) run(text string, again bool, f func(context.Context, func(engine.Delta)) (*engine.Run, error)) tea.Cmd {
+func (m *Model) run(text string, again bool, f func(context.Context, func(backend.Delta)) (*backend.Run, error)) tea.Cmd {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop, m.stopping, m.state, m.status = cancel, false, generating, ""
 	m.deltas = &deltaBuffer{}
@@ -194,7 +195,7 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 }
 
 // failure is what went wrong: before anything could be generated, or part way.
-func failure(r *engine.Run, err error) error {
+func failure(r *backend.Run, err error) error {
 	if err == nil && r != nil {
 		return r.Err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 
 	tea "charm.land/bubbletea/v2"
@@ -153,7 +153,7 @@ func TestAgainComparesTheTwoRuns(t *testing.T) {
 
 func TestADifferentTextIsNoticed(t *testing.T) {
 	h := afterPair(t, 120, 40, Options{})
-	h.f.script = append([]engine.Delta{{Text: "No. "}}, h.f.script...)
+	h.f.script = append([]backend.Delta{{Text: "No. "}}, h.f.script...)
 	h.keys("ctrl+g")
 	h.wait("the third run", func() bool { return len(h.m.runs.runs) == 3 && h.m.state == idle })
 	h.said("text DIFFERS")
@@ -172,7 +172,7 @@ func TestRunsThatCannotBeComparedSayWhy(t *testing.T) {
 	h.keys("down")
 	h.keys("enter") // and is let go
 	h.lacks("(chosen)")
-	h.wants("Why is thi", "And on Linux?", "Esc close", "no pair with 3", "lanes 4, cache 3000 MiB, release-mmap on, overlap on")
+	h.wants("Why is thi", "And on Linux?", "Esc close", "no pair with 3", "lanes 4, cache 3000 MiB, overlap on, release-mmap on")
 	h.lacks("q quit")
 	h.keys("esc", "ctrl+g") // as advised
 	h.wait("the fifth run", func() bool { return len(h.m.runs.runs) == 5 && h.m.state == idle })
@@ -408,8 +408,8 @@ func TestCommands(t *testing.T) {
 	do("/overlap off")
 	do("/release on")
 	c := f.Config()
-	if c.Lanes != 3 || c.CacheMiB != 1234 || c.Overlap || !c.ReleaseMmap {
-		t.Errorf("in force: %d lanes, %d MiB, overlap %v, release %v", c.Lanes, c.CacheMiB, c.Overlap, c.ReleaseMmap)
+	if c.Lanes != 3 || c.Cache.MiB() != 1234 || c.Overlap || !c.ReleaseMmap {
+		t.Errorf("in force: %d lanes, %d MiB, overlap %v, release %v", c.Lanes, c.Cache.MiB(), c.Overlap, c.ReleaseMmap)
 	}
 	for bad, want := range map[string]string{"/lanes 0": "usage: /lanes", "/lanes 65": "usage: /lanes", "/cache x": "usage: /cache", "/release maybe": "usage: /release", "/nope": "unknown command /nope", "/runs 3": "usage: /runs"} {
 		do(bad)
@@ -473,15 +473,15 @@ func TestTwins(t *testing.T) {
 		idleAgain()
 	}
 	c := f.Config()
-	if !c.ReleaseMmap || c.Lanes != 8 || c.CacheMiB != 4500 || c.Overlap {
-		t.Errorf("m ] + o gave %v %d %d %v", c.ReleaseMmap, c.Lanes, c.CacheMiB, c.Overlap)
+	if !c.ReleaseMmap || c.Lanes != 8 || c.Cache.MiB() != 4500 || c.Overlap {
+		t.Errorf("m ] + o gave %v %d %d %v", c.ReleaseMmap, c.Lanes, c.Cache.MiB(), c.Overlap)
 	}
 	for _, k := range []string{"[", "-"} {
 		h.keys(k)
 		idleAgain()
 	}
-	if c := f.Config(); c.Lanes != 4 || c.CacheMiB != 2250 {
-		t.Errorf("[ - gave %d %d", c.Lanes, c.CacheMiB)
+	if c := f.Config(); c.Lanes != 4 || c.Cache.MiB() != 2250 {
+		t.Errorf("[ - gave %d %d", c.Lanes, c.Cache.MiB())
 	}
 	h.keys("?")
 	h.wants("what it does")
@@ -538,11 +538,11 @@ func TestPressesDuringAChangeAddUp(t *testing.T) {
 	h.ask("hello")
 	h.keys("f6", "f6", "f6", "f4", "f2", "f2", "ctrl+g")
 	h.wait("the second run", func() bool { return h.m.state == idle && len(h.m.runs.runs) == 2 })
-	if c := f.Config(); c.CacheMiB != 9000 || c.Lanes != 8 || c.ReleaseMmap {
-		t.Errorf("in force: %d MiB, %d lanes, release %v", c.CacheMiB, c.Lanes, c.ReleaseMmap)
+	if c := f.Config(); c.Cache.MiB() != 9000 || c.Lanes != 8 || c.ReleaseMmap {
+		t.Errorf("in force: %d MiB, %d lanes, release %v", c.Cache.MiB(), c.Lanes, c.ReleaseMmap)
 	}
-	if r := h.m.runs.runs[1]; r.Config.CacheMiB != 9000 {
-		t.Errorf("the run started before the changes: %d MiB", r.Config.CacheMiB)
+	if r := h.m.runs.runs[1]; r.Settings[1].Shown != "9000 MiB" {
+		t.Errorf("the run started before the changes: %v", r.Settings)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 )
 
@@ -25,7 +26,7 @@ var knobNames = [knobCount]string{"", "release-mmap", "lanes", "cache", "overlap
 
 // knobState is what became of the last wish for a knob.
 type knobState struct {
-	verdict engine.Verdict // empty once it is old news
+	verdict backend.Verdict // empty once it is old news
 	at      time.Time
 }
 
@@ -62,8 +63,8 @@ func (m *Model) wantCache() int {
 
 // cacheInForce returns the budget in MiB, also when it was chosen by itself.
 func cacheInForce(c engine.Config, s *profile.Snapshot) int {
-	if c.CacheMiB > 0 {
-		return c.CacheMiB
+	if c.Cache.Bytes > 0 {
+		return int(c.Cache.MiB())
 	}
 	return int(s.Cache.Budget / mib)
 }
@@ -189,9 +190,9 @@ func (m *Model) knobNote(k knob) (string, style) {
 		return "next run", m.th.accent
 	case st.verdict == "" || m.now().Sub(st.at) > verdictShown:
 		return "", ""
-	case st.verdict == engine.Applied:
+	case st.verdict == backend.Applied:
 		return string(st.verdict), m.th.hit
-	case st.verdict == engine.Declined:
+	case st.verdict == backend.Declined:
 		return string(st.verdict), m.th.alert
 	default:
 		return string(st.verdict), m.th.read
@@ -199,23 +200,23 @@ func (m *Model) knobNote(k knob) (string, style) {
 }
 
 // noteOutcome records what became of a wish, in the footer and in the chat.
-func (m *Model) noteOutcome(o engine.Outcome) {
+func (m *Model) noteOutcome(o backend.Outcome) {
 	for k := knobRelease; k < knobCount; k++ {
-		if knobNames[k] == o.Knob {
+		if knobNames[k] == o.Setting {
 			m.knobs[k] = knobState{o.Verdict, m.now()}
 		}
 	}
-	m.chat.addNote(m.now(), o.Verdict != engine.Applied, outcomeText(o))
+	m.chat.addNote(m.now(), o.Verdict != backend.Applied, outcomeText(o))
 }
 
 // outcomeText says what became of a wish. The value is the one in force, which
 // is not the one wished for unless the wish was applied.
-func outcomeText(o engine.Outcome) string {
+func outcomeText(o backend.Outcome) string {
 	verb := ""
-	if o.Verdict != engine.Applied {
+	if o.Verdict != backend.Applied {
 		verb = "stays "
 	}
-	text := fmt.Sprintf("%s %s%s: %s", o.Knob, verb, cleanLine(o.Value), o.Verdict)
+	text := fmt.Sprintf("%s %s%s: %s", o.Setting, verb, cleanLine(o.Value), o.Verdict)
 	if o.Reason != "" {
 		text += ", " + cleanLine(o.Reason)
 	}

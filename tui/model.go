@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 
 	"charm.land/bubbles/v2/textarea"
@@ -141,7 +142,7 @@ type (
 		err error
 	}
 	doneMsg struct {
-		run   *engine.Run
+		run   *backend.Run
 		cfg   engine.Config
 		err   error
 		again bool
@@ -149,7 +150,7 @@ type (
 		done  int    // prompt tokens prefilled
 	}
 	appliedMsg struct {
-		outcomes []engine.Outcome
+		outcomes []backend.Outcome
 		cfg      engine.Config
 	}
 	newChatMsg   struct{}
@@ -364,7 +365,7 @@ func (m *Model) outdated() int {
 		return 0
 	}
 	last := m.runs.runs[n-1]
-	if len(engine.Compare(last, &engine.Run{Config: m.cfg}).Differs) == 0 {
+	if len(engine.Compare(last, &backend.Run{Settings: m.cfg.Values()}).Differs) == 0 {
 		return 0
 	}
 	return last.N

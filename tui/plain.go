@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 )
 
@@ -98,8 +99,8 @@ func (p *plainChat) chat(ctx context.Context) error {
 		case cmd != "":
 			p.command(ctx, cmd, arg)
 		case msg != "":
-			p.answer(ctx, false, func(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error) {
-				return p.eng.Generate(ctx, engine.Request{Text: msg, MaxTokens: p.o.MaxTokens, OnDelta: onDelta})
+			p.answer(ctx, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
+				return p.eng.Generate(ctx, backend.Request{Text: msg, MaxTokens: p.o.MaxTokens, OnDelta: onDelta})
 			})
 		}
 		if ctx.Err() != nil {
@@ -164,14 +165,14 @@ func (p *plainChat) message(ctx context.Context, lines <-chan inputLine) (string
 
 // answer runs the engine and writes as the text comes. Ctrl+C stops the
 // answer, not the program.
-func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Context, func(engine.Delta)) (*engine.Run, error)) {
+func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Context, func(backend.Delta)) (*backend.Run, error)) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	var c, rc cleaner
 	var b strings.Builder
 	reasoning, column := false, false
 	p.out.WriteString("bmoe: ")
-	run, err := f(ctx, func(d engine.Delta) {
+	run, err := f(ctx, func(d backend.Delta) {
 		b.Reset()
 		if d.Reasoning != "" {
 			if !reasoning {

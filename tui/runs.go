@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 )
 
 // runList is every run of the session, each held against a baseline.
 type runList struct {
 	th       *theme
-	runs     []*engine.Run
+	runs     []*backend.Run
 	h        int // rows
 	at       int // picked
 	top      int // first shown
@@ -25,7 +26,7 @@ type runList struct {
 }
 
 // add takes a run, and how far its prefill had got.
-func (l *runList) add(r *engine.Run, prefilled int) {
+func (l *runList) add(r *backend.Run, prefilled int) {
 	if stoppedEarly(r) {
 		if l.early == nil {
 			l.early = map[int]int{}
@@ -80,7 +81,7 @@ func (l *runList) related(i int) int {
 }
 
 // summary is the line under an answer.
-func (l *runList) summary(r *engine.Run) string {
+func (l *runList) summary(r *backend.Run) string {
 	if stoppedEarly(r) {
 		return l.endOfPrefill(r)
 	}
@@ -101,10 +102,10 @@ func (l *runList) summary(r *engine.Run) string {
 
 // stoppedEarly reports that a run ended before its first token, so that it has
 // no figures of decoding.
-func stoppedEarly(r *engine.Run) bool { return r.Err != nil && r.Result.NGen == 0 }
+func stoppedEarly(r *backend.Run) bool { return r.Err != nil && r.Result.NGen == 0 }
 
 // endOfPrefill says how far a run got that has no token.
-func (l *runList) endOfPrefill(r *engine.Run) string {
+func (l *runList) endOfPrefill(r *backend.Run) string {
 	verb := "failed"
 	if errors.Is(r.Err, context.Canceled) {
 		verb = "stopped"
@@ -113,7 +114,7 @@ func (l *runList) endOfPrefill(r *engine.Run) string {
 }
 
 // flags are the words that qualify a run's figures.
-func flags(r *engine.Run) string {
+func flags(r *backend.Run) string {
 	out := make([]string, 0, len(r.Result.Flags))
 	for _, f := range r.Result.Flags {
 		out = append(out, strings.ToUpper(cleanLine(f)))
@@ -122,7 +123,7 @@ func flags(r *engine.Run) string {
 }
 
 // shortFlags are flags for the table, where there is little room.
-func shortFlags(r *engine.Run) string { return strings.Replace(flags(r), "SIMULATED", "SIM", 1) }
+func shortFlags(r *backend.Run) string { return strings.Replace(flags(r), "SIMULATED", "SIM", 1) }
 
 // verdict says in one line how run i compares; empty if there is nothing to
 // compare it with.
@@ -181,16 +182,15 @@ func sameText(c engine.Comparison) string {
 // toMs formats seconds as milliseconds, without the unit.
 func toMs(v float64) string { return sig(v * 1e3) }
 
-// settings lists what can be changed between runs, the lanes first.
-func settings(c *engine.Config) string {
-	if !c.Stream {
-		return "not streaming, release-mmap " + onOff(c.ReleaseMmap)
+// settings lists what can be changed between runs, and what somebody chose.
+func settings(vs []backend.Value) string {
+	var out []string
+	for _, v := range vs {
+		if v.Live || v.Given {
+			out = append(out, v.Name+" "+v.Shown)
+		}
 	}
-	s := fmt.Sprintf("lanes %d, cache %d MiB, release-mmap %s, overlap %s", c.Lanes, c.CacheMiB, onOff(c.ReleaseMmap), onOff(c.Overlap))
-	if c.SimulateHost != "" {
-		s += ", simulated host " + c.SimulateHost
-	}
-	return s
+	return strings.Join(out, ", ")
 }
 
 // severalPrompts reports that the runs did not all start alike, so that each
@@ -209,29 +209,29 @@ type runColumn struct {
 	name string
 	w    int
 	rank int // the highest goes first when the screen is narrow
-	get  func(r *engine.Run) string
+	get  func(r *backend.Run) string
 }
 
 // words reports that a column holds words, not a figure.
 func (c *runColumn) words() bool { return c.name == "prompt" || c.name == "flags" }
 
 func timeColumn(name string, w, rank int, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
-	return runColumn{name, w, rank, func(r *engine.Run) string { return maybe(f(&r.Result), toMs, "") }}
+	return runColumn{name, w, rank, func(r *backend.Run) string { return maybe(f(&r.Result), toMs, "") }}
 }
 
 const changeColumn = "change" // of the decode speed; against which run, the list knows
 
 var runColumns = []runColumn{
-	{"tok/s", 6, 0, func(r *engine.Run) string { return maybe(r.Result.DecodeTPS, sig, "") }},
+	{"tok/s", 6, 0, func(r *backend.Run) string { return maybe(r.Result.DecodeTPS, sig, "") }},
 	{changeColumn, 7, 0, nil},
 	timeColumn("compute", 7, 5, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
 	timeColumn("mgmt", 6, 6, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
 	timeColumn("stall", 6, 0, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
 	timeColumn("other", 6, 7, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
-	{"p50 ms", 6, 4, func(r *engine.Run) string { return maybe(r.Result.IO.P50, sig, "") }},
-	{"MiB/tok", 7, 4, func(r *engine.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1), "") }},
-	{"hit %", 5, 3, func(r *engine.Run) string { return maybe(r.Result.Cache.HitPct, percent, "") }},
-	{"evict", 7, 7, func(r *engine.Run) string { return maybe(r.Result.Cache.Evictions, count, "") }},
+	{"p50 ms", 6, 4, func(r *backend.Run) string { return maybe(r.Result.IO.P50, sig, "") }},
+	{"MiB/tok", 7, 4, func(r *backend.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1), "") }},
+	{"hit %", 5, 3, func(r *backend.Run) string { return maybe(r.Result.Cache.HitPct, percent, "") }},
+	{"evict", 7, 7, func(r *backend.Run) string { return maybe(r.Result.Cache.Evictions, count, "") }},
 }
 
 const (
@@ -249,7 +249,7 @@ func (l *runList) title() string {
 func (l *runList) columns(w int) []runColumn {
 	cols := slices.Clone(runColumns)
 	if l.severalPrompts() {
-		prompt := func(r *engine.Run) string { return l.th.shown(cleanLine(r.Prompt)) }
+		prompt := func(r *backend.Run) string { return l.th.shown(cleanLine(r.Prompt)) }
 		cols = append([]runColumn{{"prompt", min(10+max(w-80, 0)/10, 24), 1, prompt}}, cols...)
 	}
 	wide := 0
@@ -357,12 +357,12 @@ func (l *runList) relation(i int) (what, text, change string) {
 	j := l.against(i)
 	if j < 0 {
 		if l.baseline == i {
-			return "baseline (chosen): " + settings(&r.Config), "-", "-"
+			return "baseline (chosen): " + settings(r.Settings), "-", "-"
 		}
 		if k := l.related(i); k >= 0 {
-			return fmt.Sprintf("no pair with %d: %s", l.runs[k].N, settings(&r.Config)), sameText(engine.Compare(l.runs[k], r)), "-"
+			return fmt.Sprintf("no pair with %d: %s", l.runs[k].N, settings(r.Settings)), sameText(engine.Compare(l.runs[k], r)), "-"
 		}
-		return "baseline: " + settings(&r.Config), "-", "-"
+		return "baseline: " + settings(r.Settings), "-", "-"
 	}
 	c := engine.Compare(l.runs[j], r)
 	switch {
@@ -389,7 +389,7 @@ func (l *runList) detail(w, h int) []string {
 	}
 	head := fmt.Sprintf("run %d  %s  %s", r.N, r.When.Format("15:04"), th.shown(cleanLine(r.Prompt)))
 	rows = append(rows, th.pad(th.bold.on(th.cut(head, w)), w))
-	add("", settings(&r.Config))
+	add("", settings(r.Settings))
 	add("", l.summary(r))
 	if stoppedEarly(r) {
 		return l.filled(rows, w, h)
@@ -414,7 +414,7 @@ func (l *runList) filled(rows []string, w, h int) []string {
 }
 
 // figures lists what a narrow table leaves out.
-func (l *runList) figures(r *engine.Run) string {
+func (l *runList) figures(r *backend.Run) string {
 	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
 	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s ms/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
 		maybe(t.Compute, toMs, ""), maybe(t.Mgmt, toMs, ""), maybe(t.Stall, toMs, ""), maybe(t.StallUnion, toMs, ""),

@@ -35,7 +35,7 @@ func demoModel(t *testing.T) string {
 // withSession runs the screen on a real session of the demo model.
 func withSession(t *testing.T, change func(*engine.Config)) (*realTerminal, func() *engine.Session) {
 	c := engine.DefaultConfig()
-	c.Model, c.CacheMiB, c.Threads = demoModel(t), 8, 2
+	c.Model, c.Cache, c.Threads = demoModel(t), engine.Budget{Bytes: 8 << 20}, 2
 	change(&c)
 	before := runtime.GOMAXPROCS(c.Threads + 8 + 2)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
@@ -78,9 +78,9 @@ func TestAChatOnTheDemoModel(t *testing.T) {
 	r.types(keyF2 + keyF4 + keyF6)
 	r.waitFor("release-mmap on applied", "lanes 8 applied", "cache 10 MiB applied")
 	r.types(keyAgain)
-	r.waitFor("run 2 against run 1 (cache 10 MiB, lanes 8, release-mmap on)")
+	r.waitFor("run 2 against run 1 (lanes 8, cache 10 MiB, release-mmap on)")
 	r.types(keyF10)
-	r.waitFor("settings that differ", "1 baseline", "2 cache 10 MiB, lanes 8", "identical", "%")
+	r.waitFor("settings that differ", "1 baseline", "2 lanes 8, cache 10 MiB", "identical", "%")
 	r.types("\x1b")
 	r.waitFor("> ask something")
 	r.types("\x03\x03")

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"bmoe/engine"
+	"bmoe/engine/backend"
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/term"
@@ -233,7 +233,7 @@ func TestASignalRestoresTheTerminal(t *testing.T) {
 // panicky is an engine with a bug.
 type panicky struct{ *fakeEngine }
 
-func (panicky) Generate(context.Context, engine.Request) (*engine.Run, error) {
+func (panicky) Generate(context.Context, backend.Request) (*backend.Run, error) {
 	panic("a bug in the engine")
 }
 

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 
 	tea "charm.land/bubbletea/v2"
@@ -30,13 +31,13 @@ import (
 type Engine interface {
 	// Generate answers a message. A run comes back with an error too when
 	// there is something to show for it.
-	Generate(ctx context.Context, r engine.Request) (*engine.Run, error)
+	Generate(ctx context.Context, r backend.Request) (*backend.Run, error)
 	// Again repeats the last prompt from the same start with an empty cache.
-	Again(ctx context.Context, onDelta func(engine.Delta)) (*engine.Run, error)
+	Again(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error)
 	// NewChat forgets the conversation.
 	NewChat()
 	// Reconfigure changes settings and says what became of each wish.
-	Reconfigure(c engine.Change) []engine.Outcome
+	Reconfigure(c engine.Change) []backend.Outcome
 	// Config is the configuration in force, automatic values resolved.
 	Config() engine.Config
 	// Snapshot copies out all that a screen may know.

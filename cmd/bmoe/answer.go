@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/internal/clock"
 )
 
 // reporter tells of a plain run as it goes.
 type reporter interface {
 	opened(s *engine.Session, loadNanos int64) error
-	delta(d engine.Delta) error
-	finished(run *engine.Run) error
+	delta(d backend.Delta) error
+	finished(run *backend.Run) error
 }
 
 // answer is the plain run: one prompt, one answer.
@@ -60,7 +61,7 @@ func generate(ctx context.Context, s *engine.Session, o *options, prompt string,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	watching := status.watch(s)
-	run, err := s.Generate(ctx, engine.Request{Text: prompt, MaxTokens: o.maxTokens, OnDelta: func(d engine.Delta) {
+	run, err := s.Generate(ctx, backend.Request{Text: prompt, MaxTokens: o.maxTokens, OnDelta: func(d backend.Delta) {
 		watching.stop()
 		if err := rep.delta(d); err != nil {
 			cancel(err)
@@ -109,9 +110,9 @@ type jsonReport struct{ out *output }
 
 func (r jsonReport) opened(*engine.Session, int64) error { return nil }
 
-func (r jsonReport) delta(engine.Delta) error { return nil }
+func (r jsonReport) delta(backend.Delta) error { return nil }
 
-func (r jsonReport) finished(run *engine.Run) error {
+func (r jsonReport) finished(run *backend.Run) error {
 	run.Result.Build = versionText()
 	return r.out.line("", &run.Result)
 }
@@ -129,7 +130,7 @@ type textReport struct {
 
 func (r *textReport) opened(*engine.Session, int64) error { return nil }
 
-func (r *textReport) delta(d engine.Delta) error {
+func (r *textReport) delta(d backend.Delta) error {
 	if d.Reasoning != "" {
 		if !r.thinking {
 			r.thinking = true
@@ -155,7 +156,7 @@ func (r *textReport) endThinking() {
 	}
 }
 
-func (r *textReport) finished(run *engine.Run) error {
+func (r *textReport) finished(run *backend.Run) error {
 	if r.thinking {
 		fmt.Fprintln(os.Stderr)
 	}

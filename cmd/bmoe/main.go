@@ -159,7 +159,7 @@ func (o *options) config(ctx context.Context) (engine.Config, error) {
 		return c, err
 	}
 	if c.Model == "" && !o.given("cache-mb") {
-		c.CacheShare = demo.CacheShare
+		c.Cache.Share = demo.CacheShare
 	}
 	c.Model, err = o.modelPath(ctx)
 	return c, err

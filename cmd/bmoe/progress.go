@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 )
 
@@ -111,7 +112,7 @@ func thinkControl(s *engine.Session) string {
 	return "none"
 }
 
-func (r *progressReport) delta(d engine.Delta) error {
+func (r *progressReport) delta(d backend.Delta) error {
 	if d.Token >= 0 {
 		r.step++ // otherwise it is what had been held back, at the end
 	}
@@ -141,7 +142,7 @@ func (r *progressReport) delta(d engine.Delta) error {
 // mib returns bytes in MiB.
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-func (r *progressReport) finished(run *engine.Run) error {
+func (r *progressReport) finished(run *backend.Run) error {
 	s, sum := &run.Result, &run.Sum
 	r.session.Snapshot(&r.snap)
 	t := &s.PerToken

@@ -223,7 +223,7 @@ func TestScreen(t *testing.T) {
 	x.types(keyF4 + keyF6 + keyF6)
 	x.waitFor("lanes 8 applied", "cache 12 MiB applied")
 	x.types(keyAgain)
-	x.waitFor("run 3 against run 1 (cache 12 MiB, lanes 8, release-mmap on)")
+	x.waitFor("run 3 against run 1 (lanes 8, cache 12 MiB, release-mmap on)")
 	x.types(keyF3 + keyF5)
 	x.waitFor("lanes 4 applied", "cache 10 MiB applied")
 	x.types(keyAgain)
@@ -231,7 +231,7 @@ func TestScreen(t *testing.T) {
 
 	x.types(keyF10)
 	s := x.waitFor("settings that differ", "baseline")
-	for i, differs := range []string{"baseline", "release-mmap on", "cache 12 MiB, lanes 8, release-mmap on", "cache 10 MiB, release-mmap on"} {
+	for i, differs := range []string{"baseline", "release-mmap on", "lanes 8, cache 12 MiB, release-mmap on", "cache 10 MiB, release-mmap on"} {
 		line := runLine(t, s, i+1)
 		if !strings.Contains(line, differs) {
 			t.Errorf("run %d does not say %q: %s", i+1, differs, line)

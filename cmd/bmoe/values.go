@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"bmoe/engine"
 )
 
 // The flags' types. Type is what the help shows for the value. Each refuses what it cannot take at once, naming what it
@@ -15,26 +17,19 @@ import (
 type intValue struct {
 	dst         *int
 	least, most int
-	auto        string // a word for zero, if that is how the default is chosen
 }
 
 func (v *intValue) Type() string { return "N" }
 
 func (v *intValue) String() string {
 	switch {
-	case v.dst == nil, *v.dst == 0 && v.auto == "" && v.least > 0:
+	case v.dst == nil, *v.dst == 0 && v.least > 0:
 		return "" // the engine chooses
-	case *v.dst == 0 && v.auto != "":
-		return v.auto
 	}
 	return strconv.Itoa(*v.dst)
 }
 
 func (v *intValue) Set(s string) error {
-	if v.auto != "" && s == v.auto {
-		*v.dst = 0
-		return nil
-	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < v.least || n > v.most {
 		return fmt.Errorf("want %s", v.want())
@@ -48,10 +43,35 @@ func (v *intValue) want() string {
 	if v.most == math.MaxInt {
 		w = fmt.Sprintf("%d or more", v.least)
 	}
-	if v.auto != "" {
-		w += ", or " + v.auto
-	}
 	return w
+}
+
+// budgetValue is the cache's budget: MiB, or auto.
+type budgetValue struct{ dst *engine.Budget }
+
+func (v *budgetValue) Type() string { return "N" }
+
+func (v *budgetValue) String() string {
+	switch {
+	case v.dst == nil:
+		return ""
+	case v.dst.Auto:
+		return "auto"
+	}
+	return strconv.FormatInt(v.dst.MiB(), 10)
+}
+
+func (v *budgetValue) Set(s string) error {
+	if s == "auto" {
+		*v.dst = engine.Budget{Auto: true}
+		return nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > math.MaxInt32 {
+		return fmt.Errorf("want 1 to %d, or auto", math.MaxInt32)
+	}
+	*v.dst = engine.Budget{Bytes: int64(n) << 20}
+	return nil
 }
 
 // floatValue is a number that holds what ok asks for.

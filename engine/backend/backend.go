@@ -1,0 +1,115 @@
+// Package backend says what a screen or a command may ask of an engine,
+// whatever engine it is: to answer, to repeat an answer, to be measured, and,
+// where it can, to have its settings changed. It knows none of them.
+package backend
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"bmoe/profile"
+)
+
+// Backend is an open model. Generate, Again, NewChat and Close are never called
+// at the same time; Snapshot is called at any time, from any goroutine. What
+// only some engines can do is an interface of its own, asked for by a type
+// assertion.
+type Backend interface {
+	// Info tells what is open; it stays the same until Close.
+	Info() Info
+	// Generate answers a message. An error is a request that cannot run. A
+	// generation that was cancelled or failed part way comes back as a run whose
+	// Err says so.
+	Generate(context.Context, Request) (*Run, error)
+	// Again repeats the last prompt from the same start, as Generate would.
+	Again(context.Context, func(Delta)) (*Run, error)
+	// NewChat forgets the conversation.
+	NewChat()
+	// Snapshot copies out all that a screen may know.
+	Snapshot(*profile.Snapshot)
+	// Warnings are what opening had to say, a line each. They mention settings as
+	// Mention reads them.
+	Warnings() []string
+	Close() error
+}
+
+// Tunable is a Backend whose settings can be changed between runs. Settings and
+// Apply are called while nothing is generated; Step at any time.
+type Tunable interface {
+	// Settings returns every setting with the value in force, in the order in
+	// which they are shown.
+	Settings() []Setting
+	// Step returns the value that lies dir steps from another value of a
+	// setting, in the form that Apply takes. At the end of its range a setting
+	// stays where it is.
+	Step(name, from string, dir int) string
+	// Apply changes settings, given by name, and says what became of each wish,
+	// in the order of Settings.
+	Apply(map[string]string) []Outcome
+}
+
+// Residency is a Backend that can tell where every expert lies.
+type Residency interface {
+	Experts(*profile.ExpertMap)
+}
+
+// History is a Backend that keeps the records of many tokens.
+type History interface {
+	// History copies the records from number from on, counted from the first
+	// token of the session, and returns how many there were.
+	History(from int64, dst []profile.Record) int
+}
+
+// Keeper is a Backend that can write down what it has read of a conversation,
+// so that a later session need not compute it again.
+type Keeper interface {
+	Save(io.Writer) error
+	Load(io.Reader) error
+}
+
+// Info tells what a backend has open.
+type Info struct {
+	Model string // what the screen calls it
+	Arch  string // empty if the backend does not know
+	// Thinking says whether the model can be asked for an answer without
+	// reasoning: always true for a model that does not reason.
+	Thinking bool
+}
+
+// Request is one generation.
+type Request struct {
+	Text      string // the user's message, or the raw prompt where templates are off
+	MaxTokens int    // 0: until the model ends or the context is full
+	OnDelta   func(Delta)
+}
+
+// Delta is what one step of a generation adds. It arrives on the goroutine
+// that generates: the callback must return quickly and must not call the
+// backend, but for Snapshot.
+type Delta struct {
+	Text      string          // visible text; may be empty while a character is incomplete
+	Reasoning string          // text of the reasoning span
+	Token     int32           // negative: no token, what had been held back
+	Record    *profile.Record // valid during the call only; nil for the first token
+}
+
+// Run is one finished (or stopped) generation and the settings under which it
+// ran.
+type Run struct {
+	N        int // from 1
+	Prompt   string
+	When     time.Time // of day, for the screen
+	Settings []Value   // in force, in the order in which they are shown
+	Result   profile.Result
+	Sum      profile.Record // over the decoded tokens
+	// Disturbed says whether anything else went on that spoiled the figures.
+	Disturbed profile.Disturbed
+	// StartKey identifies the state that the run started from (conversation
+	// before the last user message, the message, sampling, limits). Only runs
+	// with equal keys are compared.
+	StartKey string
+	// ColdCache is true when the run started with an empty expert cache.
+	ColdCache bool
+	Err       error // an I/O error or a cancellation; the result holds what there was
+}
