@@ -97,6 +97,7 @@ func (m *meter) opened(s *Session) {
 			HostMemory: profile.Maybe[int64]{Value: memory.Total, OK: memory.Has.All(host.HasTotal)}}
 		l.Model.Quant = s.expertType()
 		l.Ctx = s.cfg.Ctx
+		l.KV = s.kvMemory()
 		l.Simulated = s.files.Simulated()
 		l.Cache.BudgetStep = shape.Total() / 8
 		l.Cache.LayerWorkingSet = shape.LayerWorkingSet()
@@ -139,6 +140,12 @@ func (m *meter) reconfigured(s *Session) {
 		}
 	})
 	m.look()
+}
+
+// kvMemory describes the state's memory.
+func (s *Session) kvMemory() profile.KV {
+	marks := s.state.Marks()
+	return profile.KV{Bytes: s.state.Bytes(), MarkBytes: marks.Bytes, Marks: marks.Kept, MostMarks: marks.Most}
 }
 
 // begin starts a run's account.
@@ -196,7 +203,7 @@ func (m *meter) end() {
 	m.look()
 	gc := m.gcShare()
 	m.survey()
-	m.rec.Update(func(l *profile.Snapshot) { l.Process.GCPercent = gc })
+	m.rec.Update(func(l *profile.Snapshot) { l.Process.GCPercent, l.KV = gc, m.session.kvMemory() })
 	m.rec.End(len(m.session.ids))
 }
 

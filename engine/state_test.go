@@ -11,6 +11,7 @@ import (
 	"bmoe/engine/chat"
 	"bmoe/engine/kernel"
 	"bmoe/engine/model"
+	"bmoe/profile"
 )
 
 // recurrentArch is a model whose state goes back to marks only, as a recurrent
@@ -143,6 +144,10 @@ func TestChatOfARecurrentModel(t *testing.T) {
 				if c.Result.NCached != b.Result.NCached || c.StartKey != b.StartKey {
 					t.Errorf("turn %d started at %d, repeated at %d; marks at %v", i+1, b.Result.NCached, c.Result.NCached, st.marks)
 				}
+			}
+			var snap profile.Snapshot
+			if s.Snapshot(&snap); snap.KV.Marks != len(st.marks) || snap.KV.MostMarks != 4 || snap.KV.Bytes != st.Bytes() {
+				t.Errorf("marks at %v are shown as %+v", st.marks, snap.KV)
 			}
 			// A new chat has the system prompt in common.
 			var shared []int

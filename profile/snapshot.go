@@ -34,6 +34,7 @@ type Snapshot struct {
 	Mean Means                           // of the run's decoded tokens
 	Wall struct{ P50, P95 Maybe[int64] } // likewise
 
+	KV      KV
 	Cache   Cache
 	Lanes   Lanes
 	Mapping Mapping
@@ -59,6 +60,15 @@ type Model struct {
 	ExpertBytesAll                          int64 // all routed experts
 	TokenCycle                              int64 // layers x top-k x expert bytes
 	HostMemory                              Maybe[int64]
+}
+
+// KV is the memory of the sequence: keys and values, the states of recurrent
+// layers, and the marks to which those go back.
+type KV struct {
+	Bytes     int64 // of a full context, marks included
+	MarkBytes int64 // of it, the marks
+	Marks     int   // kept now
+	MostMarks int   // 0 where the model needs none
 }
 
 // Cache is the state of the expert cache.

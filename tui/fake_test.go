@@ -56,6 +56,7 @@ func newFake() *fakeEngine {
 	s.Model = profile.Model{Name: "Qwen3.6-35B-A3B-Q4_K_M", Arch: "qwen35moe", Quant: "Q4_K_M", FileBytes: 22_300_000_000, Shards: 1,
 		Layers: 40, MoELayers: 40, Experts: 256, ExpertsUsed: 8, ExpertBytesAll: 18_000 * mib, TokenCycle: 492 * mib, HostMemory: profile.Some[int64](15_500_000_000)}
 	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * mib, BudgetStep: 2250 * mib, Slots: 1706}
+	s.KV = profile.KV{Bytes: 332 * mib, MarkBytes: 252 * mib, Marks: 3, MostMarks: 4}
 	s.Lanes = profile.Lanes{Engine: "lanes", Mode: "direct"}
 	s.Mapping = profile.Mapping{State: profile.MappingMapped, Bytes: 22_300_000_000, Views: 1, Dense: "anon",
 		WeightsChecked: profile.Some[int64](733), WeightsInside: profile.Some[int64](0), DenseResident: profile.Some(1.0)}

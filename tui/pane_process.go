@@ -13,7 +13,7 @@ func (p *processPane) Title(w int) string {
 	return p.titled(w, "5 process", parts(" tok/s"), parts("/s"))
 }
 
-func (p *processPane) Rows() (want, most int) { return 2, 3 }
+func (p *processPane) Rows() (want, most int) { return 2, 4 }
 
 func (p *processPane) Render() []string {
 	if p.blank() {
@@ -47,5 +47,15 @@ func (p *processPane) Render() []string {
 			th.kv(1, "temperature", temp),
 			th.kv(2, "GC", maybe(pr.GCPercent, percent, " %")),
 			th.kv(2, "free RAM", maybe(pr.AvailableMemory, size, ""))),
+		th.row(p.w, 2, th.kv(0, "KV of a full context", size(p.s.KV.Bytes)), p.marks()),
 	})
+}
+
+// marks says how many places a chat can go back to, where that is not all.
+func (p *processPane) marks() part {
+	kv := &p.s.KV
+	if kv.MostMarks == 0 {
+		return p.th.kv(1, "goes back", "anywhere")
+	}
+	return p.th.kv(1, "marks", fmt.Sprintf("%d of %d, %s", kv.Marks, kv.MostMarks, size(kv.MarkBytes)))
 }
