@@ -11,7 +11,7 @@ import (
 	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
 	"bmoe/engine/gguf"
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
 	"bmoe/engine/model"
 	"bmoe/engine/pool"
 	"bmoe/engine/sample"
@@ -87,7 +87,7 @@ func (c *Config) check() error {
 	if _, err := numerics(c.Numerics); err != nil {
 		return err
 	}
-	if _, err := kernel.ParseKVType(c.KVType); err != nil {
+	if _, err := attn.ParseKVType(c.KVType); err != nil {
 		return usagef("--kv-type: %v", err)
 	}
 	if err := c.Sampling.Check(); err != nil {
@@ -363,7 +363,7 @@ func budgetWarning(shape policy.Shape, budget int64) string {
 
 // openState makes the KV cache and the scratch.
 func (s *Session) openState(_ context.Context, _ func(float64)) error {
-	kv, err := kernel.ParseKVType(s.cfg.KVType)
+	kv, err := attn.ParseKVType(s.cfg.KVType)
 	if err != nil {
 		return err
 	}

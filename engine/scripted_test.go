@@ -12,7 +12,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/engine/chat"
 	"bmoe/engine/gguf"
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
 	"bmoe/engine/model"
 )
 
@@ -32,7 +32,7 @@ func (m *scripted) Info() model.Info {
 	return i
 }
 
-func (m *scripted) NewState(n int, _ kernel.KVType) (model.State, error) {
+func (m *scripted) NewState(n int, _ attn.KVType) (model.State, error) {
 	return &scriptedState{cap: n}, nil
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/engine/chat"
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
 	"bmoe/engine/model"
 	"bmoe/profile"
 )
@@ -18,7 +18,7 @@ import (
 // layer's does. It computes what the model within does.
 type recurrentArch struct{ model.Arch }
 
-func (r recurrentArch) NewState(n int, kv kernel.KVType) (model.State, error) {
+func (r recurrentArch) NewState(n int, kv attn.KVType) (model.State, error) {
 	st, err := r.Arch.NewState(n, kv)
 	return &recurrentState{State: st}, err
 }

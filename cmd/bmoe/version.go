@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/isa"
 )
 
 // version is the program's own.
@@ -21,5 +21,5 @@ func versionText() string {
 			}
 		}
 	}
-	return fmt.Sprintf("bmoe %s%s (%s %s/%s %s)", version, rev, runtime.Version(), runtime.GOOS, runtime.GOARCH, kernel.Instructions())
+	return fmt.Sprintf("bmoe %s%s (%s %s/%s %s)", version, rev, runtime.Version(), runtime.GOOS, runtime.GOARCH, isa.Best().String())
 }

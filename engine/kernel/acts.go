@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
 )
 
@@ -92,8 +93,8 @@ type formBuf struct {
 	k    []blockK
 }
 
-// vec is one token's activations in one form.
-type vec struct {
+// actVec is one token's activations in one form.
+type actVec struct {
 	f  []float32
 	q8 []block8
 	k  []blockK
@@ -165,7 +166,7 @@ func (b *formBuf) alloc(form Form, tokens, cols int) {
 }
 
 // vec returns token t in the form, which must have been prepared.
-func (a *Acts) vec(form Form, t int) (v vec) {
+func (a *Acts) vec(form Form, t int) (v actVec) {
 	b := &a.bufs[form]
 	n := a.cols / form.block()
 	o := t * form.stride(a.cols)
@@ -247,7 +248,7 @@ func maxAbs(x []float32) float32 {
 func codes(q []int8, x []float32, inv float32) {
 	q = q[:len(x)]
 	for i, v := range x {
-		q[i] = int8(math.Float32bits(float32(v*inv) + roundMagic))
+		q[i] = int8(math.Float32bits(float32(v*inv) + vec.RoundMagic))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
 )
 
@@ -17,16 +18,16 @@ import (
 
 func f16(b []byte) float32 { return quant.F16ToF32(binary.LittleEndian.Uint16(b)) }
 
-// mulAdd adds w*x to the lanes, element by element. len(w) is a multiple of
-// lanes, or this is a row's last piece.
-func mulAdd(part *[lanes]float32, w, x []float32) {
+// mulAdd adds w*x to the partial sums, element by element. len(w) is a multiple of
+// vec.Partials, or this is a row's last piece.
+func mulAdd(part *[vec.Partials]float32, w, x []float32) {
 	x = x[:len(w)]
-	whole := len(w) / lanes * lanes
-	for l := 0; l < lanes; l += 8 {
+	whole := len(w) / vec.Partials * vec.Partials
+	for l := 0; l < vec.Partials; l += 8 {
 		// As many sums as there are registers for.
 		p := (*[8]float32)(part[l:])
 		p0, p1, p2, p3, p4, p5, p6, p7 := p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7]
-		for o := l; o < whole; o += lanes {
+		for o := l; o < whole; o += vec.Partials {
 			a, b := (*[8]float32)(w[o:]), (*[8]float32)(x[o:])
 			p0 += float32(a[0] * b[0])
 			p1 += float32(a[1] * b[1])
@@ -46,8 +47,8 @@ func mulAdd(part *[lanes]float32, w, x []float32) {
 
 // dotFloats multiplies a row of floats.
 func dotFloats(t quant.Type, w []byte, x []float32) float32 {
-	var part [lanes]float32
-	var buf [16 * lanes]float32
+	var part [vec.Partials]float32
+	var buf [16 * vec.Partials]float32
 	for len(x) > 0 {
 		n := min(len(buf), len(x))
 		v := buf[:n]
@@ -73,18 +74,18 @@ func dotFloats(t quant.Type, w []byte, x []float32) float32 {
 		mulAdd(&part, v, x[:n])
 		w, x = w[t.BlockBytes()*n:], x[n:]
 	}
-	return fold(&part)
+	return vec.Fold(&part)
 }
 
-func dotF32(w []byte, x *vec) float32  { return dotFloats(quant.F32, w, x.f) }
-func dotF16(w []byte, x *vec) float32  { return dotFloats(quant.F16, w, x.f) }
-func dotBF16(w []byte, x *vec) float32 { return dotFloats(quant.BF16, w, x.f) }
+func dotF32(w []byte, x *actVec) float32  { return dotFloats(quant.F32, w, x.f) }
+func dotF16(w []byte, x *actVec) float32  { return dotFloats(quant.F16, w, x.f) }
+func dotBF16(w []byte, x *actVec) float32 { return dotFloats(quant.BF16, w, x.f) }
 
 // scaled is a block's contribution. The outer conversion keeps compilers from
 // fusing the product with the addition that follows.
 func scaled(sum int32, w, x float32) float32 { return float32(float32(sum) * float32(w*x)) }
 
-func dotQ8_0(w []byte, x *vec) float32 {
+func dotQ8_0(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]
@@ -115,7 +116,7 @@ func dotTable(table *[16]int8, w *[16]byte, q *[32]int8) (sum int32) {
 	return sum
 }
 
-func dotQ4_0(w []byte, x *vec) float32 {
+func dotQ4_0(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]
@@ -126,7 +127,7 @@ func dotQ4_0(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotQ4_1(w []byte, x *vec) float32 {
+func dotQ4_1(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]
@@ -145,7 +146,7 @@ func dotFives(high uint32, w *[16]byte, q *[32]int8) (sum int32) {
 	return sum*16 + dotNibbles(w, q)
 }
 
-func dotQ5_0(w []byte, x *vec) float32 {
+func dotQ5_0(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]
@@ -156,7 +157,7 @@ func dotQ5_0(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotQ5_1(w []byte, x *vec) float32 {
+func dotQ5_1(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]
@@ -167,7 +168,7 @@ func dotQ5_1(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotIQ4NL(w []byte, x *vec) float32 {
+func dotIQ4NL(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]
@@ -177,7 +178,7 @@ func dotIQ4NL(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotMXFP4(w []byte, x *vec) float32 {
+func dotMXFP4(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]
@@ -188,7 +189,7 @@ func dotMXFP4(w []byte, x *vec) float32 {
 }
 
 // dotNVFP4 has a scale for every 16 entries, half a block of activations.
-func dotNVFP4(w []byte, x *vec) float32 {
+func dotNVFP4(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb := &x.q8[b]

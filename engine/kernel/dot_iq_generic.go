@@ -10,8 +10,8 @@ import (
 // (quant.Unpacked), superblock by superblock; from there on they are one type.
 
 // dotUnpacked returns the definition of a product for such a type.
-func dotUnpacked(t quant.Type) func(w []byte, x *vec) float32 {
-	return func(w []byte, x *vec) float32 {
+func dotUnpacked(t quant.Type) func(w []byte, x *actVec) float32 {
+	return func(w []byte, x *actVec) float32 {
 		var acc float32
 		var u quant.Unpacked
 		for b := range x.k {
@@ -32,7 +32,7 @@ func dotUnpacked(t quant.Type) func(w []byte, x *vec) float32 {
 }
 
 // wordsUnpacked gives the same result for a row that has been taken apart.
-func wordsUnpacked(row []quant.Unpacked, x *vec, p []int64) float32 {
+func wordsUnpacked(row []quant.Unpacked, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range row {
 		u, xb := &row[b], &x.k[b]

@@ -15,7 +15,7 @@ func withMin(sum int32, d float32, mins int32, dmin, x float32) float32 {
 	return scaled(sum, d, x) - scaled(mins, dmin, x)
 }
 
-func dotQ4K(w []byte, x *vec) float32 {
+func dotQ4K(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.k {
 		xb := &x.k[b]
@@ -40,7 +40,7 @@ func dotQ4K(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotQ5K(w []byte, x *vec) float32 {
+func dotQ5K(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.k {
 		xb := &x.k[b]
@@ -67,7 +67,7 @@ func dotQ5K(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotQ2K(w []byte, x *vec) float32 {
+func dotQ2K(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.k {
 		xb := &x.k[b]
@@ -89,7 +89,7 @@ func dotQ2K(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotQ3K(w []byte, x *vec) float32 {
+func dotQ3K(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.k {
 		xb := &x.k[b]
@@ -111,7 +111,7 @@ func dotQ3K(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotQ6K(w []byte, x *vec) float32 {
+func dotQ6K(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.k {
 		xb := &x.k[b]
@@ -134,7 +134,7 @@ func dotQ6K(w []byte, x *vec) float32 {
 	return acc
 }
 
-func dotIQ4XS(w []byte, x *vec) float32 {
+func dotIQ4XS(w []byte, x *actVec) float32 {
 	var acc float32
 	for b := range x.k {
 		xb := &x.k[b]

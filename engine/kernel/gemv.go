@@ -1,6 +1,10 @@
 package kernel
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"bmoe/engine/kernel/vec"
+)
 
 // gemvKernel multiplies groups of gemvRows rows with one vector of the given
 // number of blocks (block8 or blockK).
@@ -19,7 +23,7 @@ const floatRows = 4
 const asmBytes = 256 << 10
 
 // blocks returns where a quantised vector starts, and its number of blocks.
-func (x *vec) blocks() (*byte, int) {
+func (x *actVec) blocks() (*byte, int) {
 	if x.k != nil {
 		return (*byte)(unsafe.Pointer(&x.k[0])), len(x.k)
 	}
@@ -35,11 +39,11 @@ func (c *call) simd() bool {
 	}
 	if c.a.bufs[c.form].f != nil {
 		k := floatKernels[active][t]
-		if k == nil || c.w.Rows < floatRows || c.w.Cols%lanes != 0 {
+		if k == nil || c.w.Rows < floatRows || c.w.Cols%vec.Partials != 0 {
 			return false
 		}
-		c.inGroups(floatRows, func(dst *float32, w *byte, rb, groups int, x *vec) {
-			k(dst, w, rb, len(x.f)/lanes, groups, &x.f[0])
+		c.inGroups(floatRows, func(dst *float32, w *byte, rb, groups int, x *actVec) {
+			k(dst, w, rb, len(x.f)/vec.Partials, groups, &x.f[0])
 		})
 		return true
 	}
@@ -51,7 +55,7 @@ func (c *call) simd() bool {
 	if k == nil || c.w.Rows < gemvRows {
 		return false
 	}
-	c.inGroups(gemvRows, func(dst *float32, w *byte, rb, groups int, x *vec) {
+	c.inGroups(gemvRows, func(dst *float32, w *byte, rb, groups int, x *actVec) {
 		p, n := x.blocks()
 		k(dst, w, rb, n, groups, p)
 	})
@@ -60,7 +64,7 @@ func (c *call) simd() bool {
 
 // inGroups goes through rows and tokens, with groups of n rows for kernel. The
 // matrix has at least n rows.
-func (c *call) inGroups(n int, kernel func(dst *float32, w *byte, rowBytes, groups int, x *vec)) {
+func (c *call) inGroups(n int, kernel func(dst *float32, w *byte, rowBytes, groups int, x *actVec)) {
 	s := getScratch()
 	defer putScratch(s)
 	rb := c.w.RowBytes()

@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"sync"
 
+	"bmoe/engine/kernel/isa"
+	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
 )
+
+// active is the instruction set in use. Tests set it to go through every path.
+var active = isa.Best()
 
 // Matrix is a weight matrix as it stands in a GGUF file.
 type Matrix struct {
@@ -55,9 +60,9 @@ func FormOf(t quant.Type, n Numerics) (Form, error) {
 // it gives the same result sooner, given the vector in the packing too.
 type product struct {
 	form  Form
-	dot   func(w []byte, x *vec) float32
+	dot   func(w []byte, x *actVec) float32
 	pack  packing
-	words func(w []byte, x *vec, p []int64) float32
+	words func(w []byte, x *actVec, p []int64) float32
 	// unpack is set for the types that quant.Unpack takes.
 	unpack bool
 }
@@ -206,7 +211,7 @@ func (c *call) exact() {
 		j1 := min(j0+exactTokens, c.n)
 		for r := c.r0; r < c.r1; r++ {
 			row := c.w.Data[r*rb : (r+1)*rb]
-			s.part = [exactTokens][lanes]float32{}
+			s.part = [exactTokens][vec.Partials]float32{}
 			for o := 0; o < c.w.Cols; o += exactChunk {
 				w := s.weights[:min(exactChunk, c.w.Cols-o)]
 				n := len(w) / c.w.Type.BlockLen() * c.w.Type.BlockBytes()
@@ -218,7 +223,7 @@ func (c *call) exact() {
 				}
 			}
 			for j := j0; j < j1; j++ {
-				c.dst[j*c.stride+r-c.row0] = fold(&s.part[j-j0])
+				c.dst[j*c.stride+r-c.row0] = vec.Fold(&s.part[j-j0])
 			}
 		}
 	}
@@ -258,9 +263,9 @@ const (
 func (f Activation) apply(gate, up []float32) {
 	switch f {
 	case SiLU:
-		SiluMul(gate, gate, up)
+		vec.SiluMul(gate, gate, up)
 	case GELU:
-		GeluMul(gate, gate, up)
+		vec.GeluMul(gate, gate, up)
 	case ClampedSwiGLU:
 		// g sigmoid(a g) is silu(a g) / a.
 		up = up[:len(gate)]
@@ -268,7 +273,7 @@ func (f Activation) apply(gate, up []float32) {
 			gate[i] = swigluAlpha * min(g, swigluLimit)
 			up[i] = (min(max(up[i], -swigluLimit), swigluLimit) + 1) / swigluAlpha
 		}
-		SiluMul(gate, gate, up)
+		vec.SiluMul(gate, gate, up)
 	default:
 		panic(fmt.Sprintf("kernel: activation %d", uint8(f)))
 	}
@@ -284,10 +289,10 @@ type Affine struct {
 // Apply changes the product of rows r0 to r1-1.
 func (a Affine) Apply(x []float32, r0, r1 int) {
 	if a.Scale != nil {
-		Scale(x[:r1-r0], a.Scale[0])
+		vec.Scale(x[:r1-r0], a.Scale[0])
 	}
 	if a.Bias != nil {
-		Add(x[:r1-r0], a.Bias[r0:r1])
+		vec.Add(x[:r1-r0], a.Bias[r0:r1])
 	}
 }
 
@@ -342,7 +347,7 @@ const upBuffer = 16384
 // scratch is the memory of one product in progress.
 type scratch struct {
 	f       []float32 // GateUp's up product
-	x       vec
+	x       actVec
 	words   []int64          // x in the packing of a plain Go product
 	units   []quant.Unpacked // rows that have been taken apart
 	tail    [gemvRows]float32
@@ -350,7 +355,7 @@ type scratch struct {
 	ptrs    [gemmTokens + 8]*byte // gemm's vectors
 	out     [8 * tileRows]float32 // gemm's results at the edges
 	weights [exactChunk]float32
-	part    [exactTokens][lanes]float32
+	part    [exactTokens][vec.Partials]float32
 }
 
 func (s *scratch) floats(n int) []float32 {

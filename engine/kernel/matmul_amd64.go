@@ -2,14 +2,17 @@
 
 package kernel
 
-import "bmoe/engine/quant"
+import (
+	"bmoe/engine/kernel/isa"
+	"bmoe/engine/quant"
+)
 
 // gemvRows is the number of rows in a group of the gemv kernels.
 const gemvRows = 8
 
 // gemvKernels are indexed by instruction set and quant.Type.
 var gemvKernels = [...][64]gemvKernel{
-	isaAVX2: {
+	isa.AVX2: {
 		quant.Q8_0:   gemvQ8_0AVX2,
 		quant.Q4_0:   gemvQ4_0AVX2,
 		quant.Q4_1:   gemvQ4_1AVX2,
@@ -24,7 +27,7 @@ var gemvKernels = [...][64]gemvKernel{
 		quant.Q6_K:   gemvQ6KAVX2,
 		quant.IQ4_XS: gemvIQ4XSAVX2,
 	},
-	isaAVX512: {
+	isa.AVX512: {
 		quant.Q8_0:   gemvQ8_0AVX512,
 		quant.Q4_0:   gemvQ4_0AVX512,
 		quant.Q4_1:   gemvQ4_1AVX512,
@@ -42,20 +45,20 @@ var gemvKernels = [...][64]gemvKernel{
 }
 
 // unpackedKernels are indexed by instruction set.
-var unpackedKernels = [...]gemvKernel{isaAVX2: gemvUnpackedAVX2, isaAVX512: gemvUnpackedAVX2}
+var unpackedKernels = [...]gemvKernel{isa.AVX2: gemvUnpackedAVX2, isa.AVX512: gemvUnpackedAVX2}
 
 // floatKernels are indexed by instruction set and quant.Type. Wider vectors
 // would not help: memory is the limit.
 var floatKernels = [...][64]floatKernel{
-	isaAVX2:   {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
-	isaAVX512: {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
+	isa.AVX2:   {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
+	isa.AVX512: {quant.F32: gemvF32AVX2, quant.F16: gemvF16AVX2, quant.BF16: gemvBF16AVX2},
 }
 
 // gemmKernels are indexed by instruction set and quant.Type. The AVX2 kernels
 // keep sums of products in int16, so codes must stay small: 16 is added where a
 // type's codes are signed and small, nothing where the kernel takes signs.
 var gemmKernels = [...][64]gemmKernel{
-	isaAVX2: {
+	isa.AVX2: {
 		quant.Q8_0:   {packQ8_0AVX2, 0, gemmSignedAVX2, nil, 8, 4, 9},
 		quant.IQ4_NL: {packIQ4NLAVX2, 0, gemmSignedAVX2, nil, 8, 4, 9},
 		quant.Q4_0:   {packQ4_0AVX2, 16 - 8, gemm32AVX2, nil, 8, 4, 9},
@@ -70,7 +73,7 @@ var gemmKernels = [...][64]gemmKernel{
 		quant.Q6_K:   {packQ6KAVX2, 32, gemmK16AVX2, nil, 8, 4, 89},
 		quant.IQ4_XS: {packIQ4XSAVX2, 0, gemmK32SignedAVX2, nil, 8, 4, 77},
 	},
-	isaAVX512: {
+	isa.AVX512: {
 		quant.Q8_0:   {packQ8_0AVX512, 128, gemm32AVX512, gemm32AVX512x4, 16, 8, 9},
 		quant.IQ4_NL: {packIQ4NLAVX512, 128, gemm32AVX512, gemm32AVX512x4, 16, 8, 9},
 		quant.Q4_0:   {packQ4_0AVX512, 128 - 8, gemm32AVX512, gemm32AVX512x4, 16, 8, 9},
@@ -90,6 +93,6 @@ var gemmKernels = [...][64]gemmKernel{
 // unpackedGemm is the same for rows that have been taken apart; their codes are
 // at most 62 in magnitude.
 var unpackedGemm = [...]gemmKernel{
-	isaAVX2:   {packUnpackedAVX2, 64, gemmK16WideAVX2, nil, 8, 4, 89},
-	isaAVX512: {packUnpackedAVX512, 128, gemmK16AVX512, gemmK16AVX512x4, 16, 8, 89},
+	isa.AVX2:   {packUnpackedAVX2, 64, gemmK16WideAVX2, nil, 8, 4, 89},
+	isa.AVX512: {packUnpackedAVX512, 128, gemmK16AVX512, gemmK16AVX512x4, 16, 8, 89},
 }

@@ -2,14 +2,17 @@
 
 package kernel
 
-import "bmoe/engine/quant"
+import (
+	"bmoe/engine/kernel/isa"
+	"bmoe/engine/quant"
+)
 
 // gemvRows is the number of rows in a group of the gemv kernels.
 const gemvRows = 4
 
 // gemvKernels are indexed by instruction set and quant.Type.
 var gemvKernels = [...][64]gemvKernel{
-	isaNEON: {
+	isa.NEON: {
 		quant.Q8_0:   gemvQ8_0NEON,
 		quant.Q4_0:   gemvQ4_0NEON,
 		quant.Q4_1:   gemvQ4_1NEON,
@@ -24,7 +27,7 @@ var gemvKernels = [...][64]gemvKernel{
 		quant.Q6_K:   gemvQ6KNEON,
 		quant.IQ4_XS: gemvIQ4XSNEON,
 	},
-	isaDotProd: {
+	isa.DotProd: {
 		quant.Q8_0:   gemvQ8_0DotProd,
 		quant.Q4_0:   gemvQ4_0DotProd,
 		quant.Q4_1:   gemvQ4_1DotProd,
@@ -42,18 +45,18 @@ var gemvKernels = [...][64]gemvKernel{
 }
 
 // unpackedKernels are indexed by instruction set.
-var unpackedKernels = [...]gemvKernel{isaNEON: gemvUnpackedNEON, isaDotProd: gemvUnpackedDotProd}
+var unpackedKernels = [...]gemvKernel{isa.NEON: gemvUnpackedNEON, isa.DotProd: gemvUnpackedDotProd}
 
 // floatKernels are indexed by instruction set and quant.Type.
 var floatKernels = [...][64]floatKernel{
-	isaNEON:    {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},
-	isaDotProd: {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},
+	isa.NEON:    {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},
+	isa.DotProd: {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},
 }
 
 // gemmKernels are indexed by instruction set and quant.Type. Without the dot
 // product instructions the vectors go one by one.
 var gemmKernels = [...][64]gemmKernel{
-	isaDotProd: {
+	isa.DotProd: {
 		quant.Q8_0:   {tileQ8_0, 0, gemm32DotProd, nil, 8, 4, 9},
 		quant.Q4_0:   {tileQ4_0, 0, gemm32DotProd, nil, 8, 4, 9},
 		quant.Q5_0:   {tileQ5_0, 0, gemm32DotProd, nil, 8, 4, 9},
@@ -72,5 +75,5 @@ var gemmKernels = [...][64]gemmKernel{
 
 // unpackedGemm is the same for rows that have been taken apart.
 var unpackedGemm = [...]gemmKernel{
-	isaDotProd: {tileUnpacked, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
+	isa.DotProd: {tileUnpacked, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
 }

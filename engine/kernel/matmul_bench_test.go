@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/quant"
 	"bmoe/internal/clock"
 )
@@ -15,9 +16,9 @@ import (
 func BenchmarkPrepare(b *testing.B) {
 	const cols = 2048
 	x := randomVectors(rand.New(rand.NewPCG(5, 6)), 1, cols)
-	defer func(best isa) { active = best }(active)
+	defer func(best isa.Set) { active = best }(active)
 	for f := range numForms {
-		for _, i := range available {
+		for _, i := range isa.Available() {
 			b.Run(fmt.Sprintf("%v/%v", f, i), func(b *testing.B) {
 				active = i
 				a := NewActs(1, cols)
@@ -53,18 +54,18 @@ var sink uint64
 func BenchmarkGemv(b *testing.B) {
 	memory := bigPages(256 << 20)
 	for _, typ := range weightTypes() {
-		for _, i := range available {
+		for _, i := range isa.Available() {
 			b.Run(fmt.Sprintf("%v/cache/%v", typ, i), func(b *testing.B) { benchGemv(b, i, typ, memory[:1<<20]) })
-			if i != isaGeneric {
+			if i != isa.Generic {
 				b.Run(fmt.Sprintf("%v/memory/%v", typ, i), func(b *testing.B) { benchGemv(b, i, typ, memory) })
 			}
 		}
 	}
 }
 
-func benchGemv(b *testing.B, i isa, typ quant.Type, memory []byte) {
+func benchGemv(b *testing.B, i isa.Set, typ quant.Type, memory []byte) {
 	const cols = 2048
-	defer func(best isa) { active = best }(active)
+	defer func(best isa.Set) { active = best }(active)
 	active = i
 	m := repeatMatrix(typ, memory, cols)
 	x := randomVectors(rand.New(rand.NewPCG(3, 4)), 1, cols)
@@ -91,12 +92,12 @@ func benchGemv(b *testing.B, i isa, typ quant.Type, memory []byte) {
 // BenchmarkGemm is prefill: vectors times a matrix of an expert's size.
 func BenchmarkGemm(b *testing.B) {
 	const rows, cols = 768, 2048
-	defer func(best isa) { active = best }(active)
+	defer func(best isa.Set) { active = best }(active)
 	for _, typ := range weightTypes() {
 		rb, _ := typ.RowBytes(cols)
 		m := repeatMatrix(typ, make([]byte, rows*int(rb)), cols)
 		for _, n := range []int{4, 16, 512} {
-			for _, i := range available[1:] {
+			for _, i := range isa.Available()[1:] {
 				b.Run(fmt.Sprintf("%v/%d/%v", typ, n, i), func(b *testing.B) {
 					active = i
 					x := randomVectors(rand.New(rand.NewPCG(3, 4)), n, cols)

@@ -6,19 +6,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/quant"
 )
-
-// onEachPath runs f with every instruction set of this machine, the generic
-// path first.
-func onEachPath(t *testing.T, f func(t *testing.T)) {
-	best := active
-	defer func() { active = best }()
-	for _, i := range available {
-		active = i
-		t.Run(i.String(), f)
-	}
-}
 
 // extreme overwrites some blocks with the largest and the smallest codes and
 // scales.
@@ -87,7 +77,7 @@ func checkPaths(t *testing.T, m *Matrix, x []float32, n int, num Numerics, token
 		t.Fatal("not enough activations")
 	}
 	var want, got []float32
-	for _, i := range available {
+	for _, i := range isa.Available() {
 		active = i
 		a, form := prepared(t, m.Type, num, x, n, m.Cols)
 		outs := n
@@ -96,7 +86,7 @@ func checkPaths(t *testing.T, m *Matrix, x []float32, n int, num Numerics, token
 		}
 		got = make([]float32, outs*m.Rows)
 		MatMul(got, m.Rows, m, 0, m.Rows, a, form, tokens)
-		if i == isaGeneric {
+		if i == isa.Generic {
 			want = got
 			if num == Exact {
 				continue
@@ -161,8 +151,8 @@ func TestPreparePathsAgree(t *testing.T) {
 				x[i] = float32(r.IntN(509)-254) * 0.5
 			}
 		}
-		var want, got [numForms]vec
-		for _, i := range available {
+		var want, got [numForms]actVec
+		for _, i := range isa.Available() {
 			active = i
 			a := NewActs(1, cols)
 			a.Reset(1, cols)
@@ -170,7 +160,7 @@ func TestPreparePathsAgree(t *testing.T) {
 				a.Prepare(f, x, cols, 0, 1)
 				got[f] = a.vec(f, 0)
 			}
-			if i == isaGeneric {
+			if i == isa.Generic {
 				want = got
 				continue
 			}
@@ -184,7 +174,7 @@ func TestPreparePathsAgree(t *testing.T) {
 }
 
 // differs names the first difference between two vectors, or is empty.
-func (x *vec) differs(y *vec) string {
+func (x *actVec) differs(y *actVec) string {
 	for i := range x.f {
 		if !sameBits(x.f[i], y.f[i]) {
 			return fmt.Sprintf("value %d is %v, want %v", i, y.f[i], x.f[i])

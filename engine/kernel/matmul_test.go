@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/engine/kernel/kerneltest"
+	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
 )
 
@@ -347,7 +349,7 @@ func TestMatMulOneResult(t *testing.T) {
 var nan32 = float32(math.NaN())
 
 // values returns what the codes of a vector stand for.
-func (x *vec) values() []float32 {
+func (x *actVec) values() []float32 {
 	if x.f != nil {
 		return x.f
 	}
@@ -416,11 +418,11 @@ func TestOddColumns(t *testing.T) {
 			for i := range 3 {
 				Row(w, m, i)
 				for j := range 2 {
-					var part [lanes]float32
+					var part [vec.Partials]float32
 					for k := range w {
-						part[k%lanes] += float32(w[k] * x[j*cols+k])
+						part[k%vec.Partials] += float32(w[k] * x[j*cols+k])
 					}
-					if want := fold(&part); !sameBits(got[j*3+i], want) {
+					if want := vec.Fold(&part); !sameBits(got[j*3+i], want) {
 						t.Errorf("%v of %d columns: %v, want %v", typ, cols, got[j*3+i], want)
 					}
 				}
@@ -461,11 +463,11 @@ func TestGateUp(t *testing.T) {
 				return float32(v*f.Scale[0]) + f.Bias[row]
 			}
 			for act, f := range map[Activation]func(g, u float32) float32{
-				SiLU: func(g, u float32) float32 { return Silu32(g) * u },
-				GELU: func(g, u float32) float32 { return Gelu32(g) * u },
+				SiLU: func(g, u float32) float32 { return vec.Silu32(g) * u },
+				GELU: func(g, u float32) float32 { return vec.Gelu32(g) * u },
 				ClampedSwiGLU: func(g, u float32) float32 {
 					g, u = min(g, 7), min(max(u, -7), 7)
-					return Silu32(1.702*g) * ((u + 1) / 1.702)
+					return vec.Silu32(1.702*g) * ((u + 1) / 1.702)
 				},
 			} {
 				got := make([]float32, n*rows)
@@ -496,7 +498,7 @@ func TestClampedSwiGLU(t *testing.T) {
 }
 
 // TestMatMulAllocates: nothing, once its scratch exists.
-func TestMatMulAllocates(t *testing.T) { onEachPath(t, testMatMulAllocates) }
+func TestMatMulAllocates(t *testing.T) { kerneltest.EachSet(t, &active, testMatMulAllocates) }
 
 func testMatMulAllocates(t *testing.T) {
 	r := rand.New(rand.NewPCG(13, 14))

@@ -14,19 +14,19 @@ import (
 // of every row. Step k of a block is the slot of entries 4k to 4k+3, as signed
 // codes. This is plain Go on 32-bit words; a tile meets many vectors.
 
-const tileLanes = 8
+const tileWidth = 8
 
-// laneTile is a block of a tile, to be filled lane by lane.
-type laneTile []uint32
+// rowTile is a block of a tile, to be filled lane by lane.
+type rowTile []uint32
 
-func (t laneTile) put(slot, lane int, v uint32) { t[slot*tileLanes+lane] = v }
+func (t rowTile) put(slot, lane int, v uint32) { t[slot*tileWidth+lane] = v }
 
-func (t laneTile) putFloat(slot, lane int, f float32) { t.put(slot, lane, math.Float32bits(f)) }
+func (t rowTile) putFloat(slot, lane int, f float32) { t.put(slot, lane, math.Float32bits(f)) }
 
 // putHalf stores an int16 in the area that starts at a slot, which holds one for
 // each row and group.
-func (t laneTile) putHalf(slot, group, lane int, v int16) {
-	i := slot*tileLanes + group*tileLanes/2 + lane/2
+func (t rowTile) putHalf(slot, group, lane int, v int16) {
+	i := slot*tileWidth + group*tileWidth/2 + lane/2
 	if lane%2 == 0 {
 		t[i] = t[i]&0xffff0000 | uint32(uint16(v))
 	} else {
@@ -44,19 +44,19 @@ func minus(v uint32, n uint32) uint32 {
 
 // packTile writes rows of consecutive blocks as tiles of slots slots each; row
 // puts one row's block into its lane.
-func packTile(dst, w *byte, rowBytes, blocks, blockBytes, slots int, row func(t laneTile, lane int, b []byte)) {
-	data := unsafe.Slice(w, tileLanes*rowBytes)
-	all := laneTile(unsafe.Slice((*uint32)(unsafe.Pointer(dst)), blocks*slots*tileLanes))
-	for lane := range tileLanes {
+func packTile(dst, w *byte, rowBytes, blocks, blockBytes, slots int, row func(t rowTile, lane int, b []byte)) {
+	data := unsafe.Slice(w, tileWidth*rowBytes)
+	all := rowTile(unsafe.Slice((*uint32)(unsafe.Pointer(dst)), blocks*slots*tileWidth))
+	for lane := range tileWidth {
 		r := data[lane*rowBytes:][:blocks*blockBytes]
 		for b := range blocks {
-			row(all[b*slots*tileLanes:(b+1)*slots*tileLanes], lane, r[b*blockBytes:(b+1)*blockBytes])
+			row(all[b*slots*tileWidth:(b+1)*slots*tileWidth], lane, r[b*blockBytes:(b+1)*blockBytes])
 		}
 	}
 }
 
 // putNibbles puts the codes of 16 bytes, less n, into eight slots.
-func (t laneTile) putNibbles(slot, lane int, qs []byte, n uint32) {
+func (t rowTile) putNibbles(slot, lane int, qs []byte, n uint32) {
 	for k := range 4 {
 		v := u32(qs[4*k:])
 		t.put(slot+k, lane, minus(v&0x0f0f0f0f, n))
@@ -65,7 +65,7 @@ func (t laneTile) putNibbles(slot, lane int, qs []byte, n uint32) {
 }
 
 // putTable puts the values of 16 bytes of codes into eight slots.
-func (t laneTile) putTable(slot, lane int, qs []byte, values *[16]int8) {
+func (t rowTile) putTable(slot, lane int, qs []byte, values *[16]int8) {
 	for k := range 4 {
 		var lo, hi uint32
 		for i, q := range qs[4*k : 4*k+4] {
@@ -78,7 +78,7 @@ func (t laneTile) putTable(slot, lane int, qs []byte, values *[16]int8) {
 }
 
 // putFives puts codes with fifth bits, less n, into eight slots.
-func (t laneTile) putFives(slot, lane int, high uint32, qs []byte, n uint32) {
+func (t rowTile) putFives(slot, lane int, high uint32, qs []byte, n uint32) {
 	for k := range 4 {
 		v := u32(qs[4*k:])
 		lo := v&0x0f0f0f0f | uint32(spreadBits[high>>(4*k)&15])<<4
@@ -89,7 +89,7 @@ func (t laneTile) putFives(slot, lane int, high uint32, qs []byte, n uint32) {
 }
 
 func tileQ8_0(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 34, 9, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 34, 9, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b))
 		for k := range 8 {
 			t.put(1+k, lane, u32(b[2+4*k:]))
@@ -98,35 +98,35 @@ func tileQ8_0(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ4_0(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 18, 9, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 18, 9, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b))
 		t.putNibbles(1, lane, b[2:], 8)
 	})
 }
 
 func tileQ5_0(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 22, 9, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 22, 9, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b))
 		t.putFives(1, lane, u32(b[2:]), b[6:], 16)
 	})
 }
 
 func tileIQ4NL(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 18, 9, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 18, 9, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b))
 		t.putTable(1, lane, b[2:], &quant.NL4)
 	})
 }
 
 func tileMXFP4(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 17, 9, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 17, 9, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, quant.E8M0Half(b[0]))
 		t.putTable(1, lane, b[1:], &quant.E2M1)
 	})
 }
 
 func tileQ4_1(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 20, 10, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 20, 10, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b))
 		t.putFloat(1, lane, f16(b[2:]))
 		t.putNibbles(2, lane, b[4:], 0)
@@ -134,7 +134,7 @@ func tileQ4_1(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ5_1(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 24, 10, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 24, 10, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b))
 		t.putFloat(1, lane, f16(b[2:]))
 		t.putFives(2, lane, u32(b[4:]), b[8:], 0)
@@ -151,7 +151,7 @@ const (
 )
 
 // putMins32 puts what Q4_K and Q5_K have before their codes.
-func (t laneTile) putMins32(lane int, b []byte) {
+func (t rowTile) putMins32(lane int, b []byte) {
 	t.putFloat(0, lane, f16(b))
 	t.putFloat(1, lane, f16(b[2:]))
 	for j := range 8 {
@@ -162,7 +162,7 @@ func (t laneTile) putMins32(lane int, b []byte) {
 }
 
 func tileQ4K(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 144, k32MinSlots, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 144, k32MinSlots, func(t rowTile, lane int, b []byte) {
 		t.putMins32(lane, b)
 		for a := range 4 {
 			for k := range 8 {
@@ -175,7 +175,7 @@ func tileQ4K(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ5K(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 176, k32MinSlots, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 176, k32MinSlots, func(t rowTile, lane int, b []byte) {
 		t.putMins32(lane, b)
 		for a := range 4 {
 			for k := range 8 {
@@ -188,7 +188,7 @@ func tileQ5K(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ2K(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 84, k16MinSlots, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 84, k16MinSlots, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b[80:]))
 		t.putFloat(1, lane, f16(b[82:]))
 		for g := range 16 {
@@ -204,7 +204,7 @@ func tileQ2K(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ3K(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 110, k16Slots, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 110, k16Slots, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b[108:]))
 		for g := range 16 {
 			slot := k16First + 5*g
@@ -219,7 +219,7 @@ func tileQ3K(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ6K(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 210, k16Slots, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 210, k16Slots, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b[208:]))
 		for g := range 16 {
 			slot, a, c := k16First+5*g, g/8, g/2%4
@@ -234,7 +234,7 @@ func tileQ6K(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileIQ4XS(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 136, k32Slots, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 136, k32Slots, func(t rowTile, lane int, b []byte) {
 		t.putFloat(0, lane, f16(b))
 		high := binary.LittleEndian.Uint16(b[2:])
 		for j := range 8 {
@@ -247,7 +247,7 @@ func tileIQ4XS(dst, w *byte, rowBytes, blocks, _ int) {
 
 // tileUnpacked packs rows of quant.Unpacked.
 func tileUnpacked(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, unpackedBytes, k16Slots, func(t laneTile, lane int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, unpackedBytes, k16Slots, func(t rowTile, lane int, b []byte) {
 		t.put(0, lane, u32(b[288:]))
 		for g := range 16 {
 			slot := k16First + 5*g

@@ -47,7 +47,7 @@ func (p packing) pack(dst []int64, q []int8) []int64 {
 }
 
 // packVec does it for a whole vector.
-func (p packing) packVec(dst []int64, x *vec) []int64 {
+func (p packing) packVec(dst []int64, x *actVec) []int64 {
 	for i := range x.q8 {
 		dst = p.pack(dst, x.q8[i].q[:])
 	}
@@ -82,7 +82,7 @@ func eight(v uint64, x *[2]int64) int64 {
 	return int64(v&fourBytes)*x[0] + int64(v>>8&fourBytes)*x[1]
 }
 
-func wordsQ8_0(w []byte, x *vec, p []int64) float32 {
+func wordsQ8_0(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb, q, y := &x.q8[b], (*[34]byte)(w[34*b:]), (*[16]int64)(p[16*b:])
@@ -103,7 +103,7 @@ func wordsNibbles(w *[16]byte, x *[8]int64) int32 {
 	return quadSum(a) + quadSum(b)
 }
 
-func wordsQ4_0(w []byte, x *vec, p []int64) float32 {
+func wordsQ4_0(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb, q := &x.q8[b], w[18*b:]
@@ -113,7 +113,7 @@ func wordsQ4_0(w []byte, x *vec, p []int64) float32 {
 	return acc
 }
 
-func wordsQ4_1(w []byte, x *vec, p []int64) float32 {
+func wordsQ4_1(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb, q := &x.q8[b], w[20*b:]
@@ -144,7 +144,7 @@ func wordsFives(high uint32, w *[16]byte, x *[8]int64) (sum int32) {
 	return sum
 }
 
-func wordsQ5_0(w []byte, x *vec, p []int64) float32 {
+func wordsQ5_0(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb, q := &x.q8[b], w[22*b:]
@@ -154,7 +154,7 @@ func wordsQ5_0(w []byte, x *vec, p []int64) float32 {
 	return acc
 }
 
-func wordsQ5_1(w []byte, x *vec, p []int64) float32 {
+func wordsQ5_1(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb, q := &x.q8[b], w[24*b:]
@@ -185,7 +185,7 @@ func wordsTable(t *[256]int64, w *[16]byte, x *[16]int64) int32 {
 	return pairSum(a + b)
 }
 
-func wordsIQ4NL(w []byte, x *vec, p []int64) float32 {
+func wordsIQ4NL(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb, q := &x.q8[b], w[18*b:]
@@ -194,7 +194,7 @@ func wordsIQ4NL(w []byte, x *vec, p []int64) float32 {
 	return acc
 }
 
-func wordsMXFP4(w []byte, x *vec, p []int64) float32 {
+func wordsMXFP4(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.q8 {
 		xb, q := &x.q8[b], w[17*b:]

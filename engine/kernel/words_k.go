@@ -6,7 +6,7 @@ import (
 	"bmoe/engine/quant"
 )
 
-func wordsQ4K(w []byte, x *vec, p []int64) float32 {
+func wordsQ4K(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.k {
 		xb, q := &x.k[b], (*[144]byte)(w[144*b:])
@@ -28,7 +28,7 @@ func wordsQ4K(w []byte, x *vec, p []int64) float32 {
 	return acc
 }
 
-func wordsQ5K(w []byte, x *vec, p []int64) float32 {
+func wordsQ5K(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.k {
 		xb, q := &x.k[b], (*[176]byte)(w[176*b:])
@@ -58,7 +58,7 @@ const (
 	fourEachB = 0x0404040404040404
 )
 
-func wordsQ2K(w []byte, x *vec, p []int64) float32 {
+func wordsQ2K(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.k {
 		xb, q := &x.k[b], (*[84]byte)(w[84*b:])
@@ -75,7 +75,7 @@ func wordsQ2K(w []byte, x *vec, p []int64) float32 {
 	return acc
 }
 
-func wordsQ3K(w []byte, x *vec, p []int64) float32 {
+func wordsQ3K(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.k {
 		xb, q := &x.k[b], (*[110]byte)(w[110*b:])
@@ -93,7 +93,7 @@ func wordsQ3K(w []byte, x *vec, p []int64) float32 {
 	return acc
 }
 
-func wordsQ6K(w []byte, x *vec, p []int64) float32 {
+func wordsQ6K(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.k {
 		xb, q := &x.k[b], (*[210]byte)(w[210*b:])
@@ -115,7 +115,7 @@ func wordsQ6K(w []byte, x *vec, p []int64) float32 {
 	return acc
 }
 
-func wordsIQ4XS(w []byte, x *vec, p []int64) float32 {
+func wordsIQ4XS(w []byte, x *actVec, p []int64) float32 {
 	var acc float32
 	for b := range x.k {
 		xb, q := &x.k[b], (*[136]byte)(w[136*b:])

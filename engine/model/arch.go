@@ -11,6 +11,7 @@ import (
 	"bmoe/engine/expert"
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
 	"bmoe/engine/pool"
 )
 
@@ -39,7 +40,7 @@ func (i Info) MoELayers() int {
 type Arch interface {
 	Info() Info
 	// NewState returns an empty state with room for n positions.
-	NewState(n int, kv kernel.KVType) (State, error)
+	NewState(n int, kv attn.KVType) (State, error)
 	// Prepare allocates scratch for batches of up to n positions in contexts of
 	// up to ctx, computed with c.
 	Prepare(c *Compute, n, ctx int) error

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
+	"bmoe/engine/kernel/vec"
 )
 
 // attentionSpec is the shape of an attention block and its switches. What a file
@@ -39,7 +41,7 @@ type attention struct {
 type attentionScratch struct {
 	q, k, v, out []float32    // [n x heads*keyDim], [n x kvHeads*keyDim], [n x kvHeads*valDim], [n x heads*valDim]
 	acts         *kernel.Acts // of out
-	attn         *kernel.Attn
+	attn         *attn.Attn
 }
 
 func (a *attentionScratch) bytes() int64 {
@@ -75,15 +77,15 @@ func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 	return a
 }
 
-func (a *attention) memory(ctx int, kv kernel.KVType) layerSpec {
-	return kvSpec{kernel.KVSpec{Heads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Ctx: ctx, Type: kv}}
+func (a *attention) memory(ctx int, kv attn.KVType) layerSpec {
+	return kvSpec{attn.KVSpec{Heads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Ctx: ctx, Type: kv}}
 }
 
 func (a *attention) prepare(s *stream) (err error) {
 	a.s = s
 	a.rope.prepare(s)
 	a.scratch, err = share(s, a.attentionShape, func() (*attentionScratch, error) {
-		attn, err := kernel.NewAttn(kernel.AttnSpec{Heads: a.heads, KVHeads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Scale: a.scale}, s.Pool.Workers())
+		attn, err := attn.New(attn.Spec{Heads: a.heads, KVHeads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Scale: a.scale}, s.Pool.Workers())
 		if err != nil {
 			return nil, err
 		}
@@ -126,8 +128,8 @@ func (a *attentionTurn) Do(_, t int) {
 	q := a.scratch.q[t*a.heads*a.keyDim:][:a.heads*a.keyDim]
 	k := a.scratch.k[t*a.kvHeads*a.keyDim:][:a.kvHeads*a.keyDim]
 	if a.qkNorms {
-		kernel.RMSNormHeads(q, a.qNorm.F32, a.s.eps)
-		kernel.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
+		vec.RMSNormHeads(q, a.qNorm.F32, a.s.eps)
+		vec.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
 	}
 	row := a.rope.row(t)
 	a.rope.Apply(q, a.keyDim, row)

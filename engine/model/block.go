@@ -2,6 +2,8 @@ package model
 
 import (
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
+	"bmoe/engine/kernel/vec"
 )
 
 // A block is one part of a layer: attention, a feed-forward network, experts. It
@@ -19,7 +21,7 @@ type block interface {
 type remembering interface {
 	block
 	// memory returns the shape of the block's memory of ctx positions.
-	memory(ctx int, kv kernel.KVType) layerSpec
+	memory(ctx int, kv attn.KVType) layerSpec
 }
 
 // stream is what flows through the layers: a batch of tokens, their residual, and
@@ -96,9 +98,9 @@ type streamIn stream
 func (s *streamIn) Do(_, t int) {
 	x, y := s.x[t*s.embd:][:s.embd], s.y[t*s.embd:][:s.embd]
 	if s.pending {
-		kernel.Add(x, y)
+		vec.Add(x, y)
 	}
-	kernel.RMSNorm(y, x, s.norm.F32, s.eps)
+	vec.RMSNorm(y, x, s.norm.F32, s.eps)
 	prepare(s.acts, s.Numerics, s.y, t, t+1, s.inputs...)
 }
 
@@ -115,5 +117,5 @@ type streamSettle stream
 
 // Do implements pool.Task.
 func (s *streamSettle) Do(_, t int) {
-	kernel.Add(s.x[t*s.embd:][:s.embd], s.y[t*s.embd:][:s.embd])
+	vec.Add(s.x[t*s.embd:][:s.embd], s.y[t*s.embd:][:s.embd])
 }

@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/expert"
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
 	"bmoe/engine/pool"
 	"bmoe/internal/conform"
 )
@@ -52,7 +53,7 @@ func load(t testing.TB, path string, num kernel.Numerics, workers, batch int) *l
 }
 
 // eval returns the logits of every position, with batches of the given size.
-func (m *loaded) eval(t testing.TB, ids []int32, batch int, kv kernel.KVType) []float32 {
+func (m *loaded) eval(t testing.TB, ids []int32, batch int, kv attn.KVType) []float32 {
 	t.Helper()
 	st, err := m.arch.NewState(64, kv)
 	if err != nil {
@@ -71,7 +72,7 @@ func (m *loaded) eval(t testing.TB, ids []int32, batch int, kv kernel.KVType) []
 }
 
 // greedy continues a prompt by n tokens.
-func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv kernel.KVType) []int32 {
+func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv attn.KVType) []int32 {
 	t.Helper()
 	st, err := m.arch.NewState(len(prompt)+n, kv)
 	if err != nil {
@@ -147,7 +148,7 @@ func TestExactLogits(t *testing.T) {
 			if strings.HasPrefix(path, "quants/") {
 				tolerance = 5e-4 // their logits spread more
 			}
-			got := m.eval(t, g.Tokens, 32, kernel.KVF32)
+			got := m.eval(t, g.Tokens, 32, attn.KVF32)
 			if most, _ := diff(t, got, want); most > tolerance {
 				t.Errorf("logits differ by up to %g, tolerance %g", most, tolerance)
 			}
@@ -156,11 +157,11 @@ func TestExactLogits(t *testing.T) {
 					t.Errorf("layer %d routes to %v, want %v", l.Layer, routes[i], want)
 				}
 			}
-			single := m.eval(t, g.Tokens, 1, kernel.KVF32)
+			single := m.eval(t, g.Tokens, 1, attn.KVF32)
 			if !slices.Equal(single, got) {
 				t.Error("one token at a time gives other bits than one batch")
 			}
-			agree(t, m.greedy(t, g.Tokens, len(g.Exact.Greedy), kernel.KVF32), g.Exact.Greedy, g.Exact.Margin, tolerance)
+			agree(t, m.greedy(t, g.Tokens, len(g.Exact.Greedy), attn.KVF32), g.Exact.Greedy, g.Exact.Margin, tolerance)
 		})
 	}
 }
@@ -174,7 +175,7 @@ func TestFastLogits(t *testing.T) {
 			var routes [][]int32
 			m.c.OnRoute = func(_, _ int, ids []int32, _ []float32) { routes = append(routes, slices.Clone(ids)) }
 			want := conform.Floats(t, name+".kv_f32_fa_off.f32")
-			got := m.eval(t, g.Tokens, 32, kernel.KVF32)
+			got := m.eval(t, g.Tokens, 32, attn.KVF32)
 			most, rms := diff(t, got, want)
 			// The models with F32 weights have no quantised activations to differ in.
 			if tolerance := max(1.5*g.Exact.MaxNative, 2e-4); most > tolerance {
@@ -193,11 +194,11 @@ func TestFastLogits(t *testing.T) {
 				}
 			}
 			main := g.Runs["kv_f32_fa_off"]
-			agree(t, m.greedy(t, g.Tokens, len(main.Greedy), kernel.KVF32), main.Greedy, main.Margin, 1.5*g.Exact.MaxNative)
+			agree(t, m.greedy(t, g.Tokens, len(main.Greedy), attn.KVF32), main.Greedy, main.Margin, 1.5*g.Exact.MaxNative)
 
 			// The default cache, against llama.cpp's with the same precision.
 			half := g.Runs["kv_f16_fa_off"]
-			got16 := m.eval(t, g.Tokens, 32, kernel.KVF16)
+			got16 := m.eval(t, g.Tokens, 32, attn.KVF16)
 			if most, _ := diff(t, got16, want); most > 1.5*half.MaxVsMain+1.5*g.Exact.MaxNative {
 				t.Errorf("with a half-precision cache logits differ by up to %g", most)
 			}
@@ -206,7 +207,7 @@ func TestFastLogits(t *testing.T) {
 					t.Errorf("with a half-precision cache logits differ by up to %g from llama.cpp's with one, tolerance %g", most, 1.5*half.MaxVsMain)
 				}
 			}
-			agree(t, m.greedy(t, g.Tokens, len(half.Greedy), kernel.KVF16), half.Greedy, half.Margin, 1.5*half.MaxVsMain)
+			agree(t, m.greedy(t, g.Tokens, len(half.Greedy), attn.KVF16), half.Greedy, half.Margin, 1.5*half.MaxVsMain)
 		})
 	}
 }
@@ -235,5 +236,5 @@ func TestHiddenStates(t *testing.T) {
 			t.Errorf("layer %d: the residual stream differs by up to %g", layer, most)
 		}
 	}
-	m.eval(t, g.Tokens, 32, kernel.KVF32)
+	m.eval(t, g.Tokens, 32, attn.KVF32)
 }

@@ -6,6 +6,8 @@ import (
 
 	"bmoe/engine/expert"
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
+	"bmoe/engine/kernel/vec"
 )
 
 // decoder is the Arch of every family: an embedding, layers of blocks that add to
@@ -70,7 +72,7 @@ func (d *decoder) add(blocks ...block) {
 func (d *decoder) Info() Info { return d.info }
 
 // NewState implements Arch.
-func (d *decoder) NewState(n int, kv kernel.KVType) (State, error) {
+func (d *decoder) NewState(n int, kv attn.KVType) (State, error) {
 	var specs []layerSpec
 	for _, b := range d.specs {
 		specs = append(specs, b.memory(n, kv))
@@ -153,7 +155,7 @@ func (d *decoder) head(logits []float32) {
 	}
 	s.acts.Reset(s.n-first, s.embd)
 	for t := first; t < s.n; t++ {
-		kernel.RMSNorm(s.y[(t-first)*s.embd:][:s.embd], s.x[t*s.embd:][:s.embd], d.outNorm.F32, s.eps)
+		vec.RMSNorm(s.y[(t-first)*s.embd:][:s.embd], s.x[t*s.embd:][:s.embd], d.outNorm.F32, s.eps)
 	}
 	prepare(s.acts, s.Numerics, s.y, 0, s.n-first, d.out)
 	s.linear.run(s.Compute, s.acts, product{d.out, logits, d.info.Vocab})

@@ -5,6 +5,7 @@ import (
 
 	"bmoe/engine/expert"
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/vec"
 	"bmoe/engine/pool"
 )
 
@@ -122,11 +123,11 @@ func (m *moeCombine) Do(_, t int) {
 	k := m.used
 	row := func(r int) []float32 { return m.out[int(m.pairOf[t*k+r])*m.embd:][:m.embd] }
 	sum := row(0)
-	kernel.Scale(sum, m.weights[t*k])
+	vec.Scale(sum, m.weights[t*k])
 	for r := 1; r < k; r++ {
-		kernel.AddScaled(sum, row(r), m.weights[t*k+r])
+		vec.AddScaled(sum, row(r), m.weights[t*k+r])
 	}
-	kernel.Add(m.s.x[t*m.embd:][:m.embd], sum)
+	vec.Add(m.s.x[t*m.embd:][:m.embd], sum)
 }
 
 // release ends the batch. A wait for reads of a failed batch is a stall.

@@ -1,6 +1,9 @@
 package model
 
-import "bmoe/engine/kernel"
+import (
+	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/vec"
+)
 
 func init() { register("qwen3moe", newQwen3MoE) }
 
@@ -11,7 +14,7 @@ func newQwen3MoE(l *loader) (Arch, error) {
 	d := l.decoder()
 	embd, layers := d.info.Embd, d.info.Layers
 	shape := l.attentionShape(embd, layers)
-	attention := attentionSpec{attentionShape: shape, rope: l.rope(kernel.RopeNeox, shape.keyDim), qkNorms: true}
+	attention := attentionSpec{attentionShape: shape, rope: l.rope(vec.RopeNeox, shape.keyDim), qkNorms: true}
 	moe := moeSpec{route: l.routing(scoreSoftmax), input: "ffn_norm", act: kernel.SiLU}
 	moe.route.normalise = true
 	moe.ff = l.keyOr("expert_feed_forward_length", max(1, l.keyOr("feed_forward_length", 1)/moe.route.used))

@@ -3,13 +3,13 @@ package model
 import (
 	"fmt"
 
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/vec"
 )
 
 // rotary is a rotary embedding with the angles of a batch. Layers that turn alike
 // share one, so that the angles are computed once.
 type rotary struct {
-	*kernel.Rope
+	*vec.Rope
 	table  []float32
 	pos, n int // the batch that table is of
 }
@@ -17,14 +17,14 @@ type rotary struct {
 // rope returns a family's rotary embedding from the rope.* keys: over the
 // first rope.dimension_count entries of a head (dims by default), with the
 // scaling that the file asks for.
-func (l *loader) rope(kind kernel.RopeKind, dims int) *rotary {
-	s := kernel.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count", dims), Base: l.floatOr("rope.freq_base", 10000)}
+func (l *loader) rope(kind vec.RopeKind, dims int) *rotary {
+	s := vec.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count", dims), Base: l.floatOr("rope.freq_base", 10000)}
 	switch t := l.stringOr("rope.scaling.type", "none"); t {
 	case "none", "":
 	case "linear":
-		s.Scaling, s.Factor = kernel.RopeLinear, l.floatOr("rope.scaling.factor", 1)
+		s.Scaling, s.Factor = vec.RopeLinear, l.floatOr("rope.scaling.factor", 1)
 	case "yarn":
-		s.Scaling, s.Factor = kernel.RopeYarn, l.floatOr("rope.scaling.factor", 1)
+		s.Scaling, s.Factor = vec.RopeYarn, l.floatOr("rope.scaling.factor", 1)
 		s.OrigCtx = l.keyOr("rope.scaling.original_context_length", l.keyOr("context_length", 4096))
 		s.AttnFactor = l.floatOr("rope.scaling.attn_factor", 1)
 	default:
@@ -36,7 +36,7 @@ func (l *loader) rope(kind kernel.RopeKind, dims int) *rotary {
 	if l.err != nil {
 		return &rotary{}
 	}
-	r, err := kernel.NewRope(s)
+	r, err := vec.NewRope(s)
 	if err != nil {
 		l.fail(err)
 	}

@@ -3,7 +3,7 @@ package model
 import (
 	"fmt"
 
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/vec"
 )
 
 // scoring is how router logits become the scores of experts.
@@ -40,16 +40,16 @@ const minWeightSum = 6.103515625e-5
 // their weights. logits is overwritten.
 func (r *routing) choose(logits []float32, ids []int32, weights []float32) {
 	if r.score == scoreSoftmax {
-		kernel.Softmax(logits)
+		vec.Softmax(logits)
 	}
-	kernel.TopK(ids, logits)
+	vec.TopK(ids, logits)
 	sum := float32(0)
 	for i, id := range ids {
 		weights[i] = logits[id]
 		sum += weights[i]
 	}
 	if r.score == scoreChosen {
-		kernel.Softmax(weights)
+		vec.Softmax(weights)
 		return
 	}
 	if r.normalise {

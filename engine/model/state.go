@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
 	"bmoe/flashio"
 )
 
@@ -259,10 +259,10 @@ func (s *state) Close() error {
 }
 
 // kvSpec is a layer whose attention sees every position.
-type kvSpec struct{ kernel.KVSpec }
+type kvSpec struct{ attn.KVSpec }
 
 func (k kvSpec) open(mem []byte) (layerState, error) {
-	kv, err := kernel.NewKV(k.KVSpec, mem)
+	kv, err := attn.NewKV(k.KVSpec, mem)
 	if err != nil {
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (k kvSpec) open(mem []byte) (layerState, error) {
 }
 
 // kvLayer keeps the keys and values of every position.
-type kvLayer struct{ *kernel.KV }
+type kvLayer struct{ *attn.KV }
 
 func (k kvLayer) reaches(int) bool { return true }
 func (k kvLayer) truncate(n int)   { k.Truncate(n) }

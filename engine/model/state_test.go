@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
 	"bmoe/internal/conform"
 )
 
@@ -49,7 +50,7 @@ func (r *recurrentLayer) see(id int32) {
 // hybrid is a state with a layer of every kind.
 func hybrid(t *testing.T, mark int64) *state {
 	t.Helper()
-	kv := kvSpec{kernel.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200, Type: kernel.KVF32}}
+	kv := kvSpec{attn.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200, Type: attn.KVF32}}
 	s, err := newState(200, []layerSpec{kv, recurrentSpec{mark}, kv})
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +212,7 @@ func TestMarksAreBounded(t *testing.T) {
 	if n, err := s.Rewind(3); n != 3 || err != nil {
 		t.Errorf("rewound to %d, %v; want the newest mark at 3", n, err)
 	}
-	plain, err := newState(200, repeat(2, kvSpec{kernel.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200}}))
+	plain, err := newState(200, repeat(2, kvSpec{attn.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +226,7 @@ func TestMarksAreBounded(t *testing.T) {
 // the middle.
 func TestRewoundStateGivesTheSameLogits(t *testing.T) {
 	m := load(t, conform.File(t, "models/qwen3moe.gguf"), kernel.Fast, 2, 32)
-	st, err := m.arch.NewState(64, kernel.KVF16)
+	st, err := m.arch.NewState(64, attn.KVF16)
 	if err != nil {
 		t.Fatal(err)
 	}

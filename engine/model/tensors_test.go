@@ -10,6 +10,8 @@ import (
 	"bmoe/engine/gguf"
 	"bmoe/engine/gguf/gguftest"
 	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/attn"
+	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
 	"bmoe/internal/conform"
 )
@@ -26,7 +28,7 @@ var formPrompt = []int32{5, 9, 20, 31, 300, 7}
 // logitsOf evaluates the prompt.
 func logitsOf(t *testing.T, path string, num kernel.Numerics) []float32 {
 	t.Helper()
-	return load(t, path, num, 2, 32).eval(t, formPrompt, 32, kernel.KVF32)
+	return load(t, path, num, 2, 32).eval(t, formPrompt, 32, attn.KVF32)
 }
 
 // refusal returns what Build has to say about a model that it must refuse.
@@ -175,7 +177,7 @@ func TestScalesApply(t *testing.T) {
 						if err := quant.Dequantize(x.Type, f, x.Data); err != nil {
 							t.Fatal(err)
 						}
-						kernel.Scale(f, c.scale[0])
+						vec.Scale(f, c.scale[0])
 						m.Add(gguftest.F32(x.Name, f, x.Dims...))
 						continue
 					}

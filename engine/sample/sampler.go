@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/vec"
 )
 
 // Check returns an error that names the first option out of range.
@@ -176,7 +176,7 @@ func (s *Sampler) choose(logits []float32) (int32, error) {
 		if s.o.TopP < 1 {
 			total := 0.0
 			for _, c := range s.cands {
-				total += float64(kernel.Exp32(c.logit - top))
+				total += float64(vec.Exp32(c.logit - top))
 			}
 			s.cutTopP(top, total)
 		}
@@ -270,7 +270,7 @@ func sink(h []candidate, i int) {
 func (s *Sampler) selectTopP(logits []float32, top float32) (total float64) {
 	clear(s.mass[:])
 	for _, l := range logits {
-		p := float64(kernel.Exp32(l - top))
+		p := float64(vec.Exp32(l - top))
 		s.mass[bucket(l, top)] += p
 		total += p
 	}
@@ -304,7 +304,7 @@ func bucket(l, top float32) int {
 func (s *Sampler) cutTopP(top float32, total float64) {
 	sum := 0.0
 	for i, c := range s.cands {
-		if sum += float64(kernel.Exp32(c.logit - top)); sum >= s.o.TopP*total {
+		if sum += float64(vec.Exp32(c.logit - top)); sum >= s.o.TopP*total {
 			s.cands = s.cands[:i+1]
 			return
 		}
@@ -316,7 +316,7 @@ func (s *Sampler) cutMinP(top float32) {
 	least := float32(s.o.MinP)
 	kept := s.cands[:0]
 	for _, c := range s.cands {
-		if kernel.Exp32(c.logit-top) >= least {
+		if vec.Exp32(c.logit-top) >= least {
 			kept = append(kept, c)
 		}
 	}
@@ -327,7 +327,7 @@ func (s *Sampler) cutMinP(top float32) {
 func (s *Sampler) draw(top float32) int32 {
 	total := 0.0
 	for i, c := range s.cands {
-		w := kernel.Exp32((c.logit - top) / s.temp)
+		w := vec.Exp32((c.logit - top) / s.temp)
 		s.weights[i] = w
 		total += float64(w)
 	}

@@ -1,13 +1,13 @@
 //go:build !noasm
 
-package kernel
+package isa
 
 import "golang.org/x/sys/cpu"
 
 // detect asks only for the dot product: every arm64 processor has NEON.
-func detect() []isa {
+func detect() []Set {
 	if cpu.ARM64.HasASIMDDP {
-		return []isa{isaNEON, isaDotProd}
+		return []Set{NEON, DotProd}
 	}
-	return []isa{isaNEON}
+	return []Set{NEON}
 }

@@ -1,4 +1,4 @@
-package kernel
+package vec
 
 import (
 	"math"
@@ -6,13 +6,15 @@ import (
 	"slices"
 	"sort"
 	"testing"
+
+	"bmoe/engine/kernel/kerneltest"
 )
 
 func TestSoftmax(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	for _, n := range []int{1, 2, 8, 16, 31, 128, 1000} {
 		for _, scale := range []float64{0.1, 10, 1000} {
-			x := randoms(rng, n, scale)
+			x := kerneltest.Randoms(rng, n, scale)
 			top := float64(slices.Max(x))
 			want := make([]float64, n)
 			sum := 0.0

@@ -1,6 +1,8 @@
 //go:build (amd64 || arm64) && !noasm
 
-package kernel
+package attn
+
+import "bmoe/engine/kernel/isa"
 
 // The kernels take four rows or one, whole panels, and at least one term.
 
@@ -22,20 +24,17 @@ func tileF32x4(dst, a, b *float32, n, depth, ldd, lda, ldb int)
 //go:noescape
 func tileF32x1(dst, a, b *float32, n, depth, ldb int)
 
-//go:noescape
-func softmaxBlockVec(s *float32, scale, m float32, half bool) (top, sum float32)
-
 // check panics if the kernels would reach beyond dst, a or the b elements of b.
 func (t tile) check(dst, a []float32, b int) {
 	_ = dst[(t.m-1)*t.ldd+t.n-1]
 	_ = a[(t.m-1)*t.lda+t.depth-1]
 	if t.n%panel != 0 || t.depth < 1 || (t.n/panel-1)*t.ldb+t.depth*panel > b {
-		panic("kernel: tile beyond its matrix")
+		panic("attn: tile beyond its matrix")
 	}
 }
 
 func (t tile) f32(dst, a, b []float32) {
-	if active == isaGeneric {
+	if active == isa.Generic {
 		t.f32Generic(dst, a, b)
 		return
 	}
@@ -50,7 +49,7 @@ func (t tile) f32(dst, a, b []float32) {
 }
 
 func (t tile) f16(dst, a []float32, b []uint16) {
-	if active == isaGeneric {
+	if active == isa.Generic {
 		t.f16Generic(dst, a, b)
 		return
 	}
@@ -65,7 +64,7 @@ func (t tile) f16(dst, a []float32, b []uint16) {
 }
 
 func (t tile) i8(dst, a []float32, b []int8) {
-	if active == isaGeneric {
+	if active == isa.Generic {
 		t.i8Generic(dst, a, b)
 		return
 	}
@@ -77,11 +76,4 @@ func (t tile) i8(dst, a []float32, b []int8) {
 	for ; r < t.m; r++ {
 		tileI8x1(&dst[r*t.ldd], &a[r*t.lda], &b[0], t.n, t.depth, t.ldb)
 	}
-}
-
-func softmaxBlock(s *[kvBlock]float32, scale, m float32, half bool) (top, sum float32) {
-	if active == isaGeneric {
-		return softmaxBlockGeneric(s, scale, m, half)
-	}
-	return softmaxBlockVec(&s[0], scale, m, half)
 }

@@ -1,11 +1,7 @@
 //go:build !(amd64 || arm64) || noasm
 
-package kernel
+package attn
 
 func (t tile) f32(dst, a, b []float32)          { t.f32Generic(dst, a, b) }
 func (t tile) f16(dst, a []float32, b []uint16) { t.f16Generic(dst, a, b) }
 func (t tile) i8(dst, a []float32, b []int8)    { t.i8Generic(dst, a, b) }
-
-func softmaxBlock(s *[kvBlock]float32, scale, m float32, half bool) (top, sum float32) {
-	return softmaxBlockGeneric(s, scale, m, half)
-}

@@ -1,4 +1,4 @@
-package kernel
+package vec
 
 import (
 	"errors"

@@ -1,18 +1,22 @@
 //go:build (amd64 || arm64) && !noasm
 
-package kernel
+package vec
 
-import "math"
+import (
+	"math"
+
+	"bmoe/engine/kernel/isa"
+)
 
 // The kernels take a positive multiple of vecStep elements (sumSquaresVec of
-// lanes) and mirror the generic forms operation by operation.
+// Partials) and mirror the generic forms operation by operation.
 const vecStep = 8
 
 // expTable holds the constants of Exp32 for the kernels, each over a whole vector.
 //
 //lint:ignore U1000 the assembly reads it
 var expTable = func() (t [14][8]float32) {
-	for i, c := range [14]float32{expHigh, expLow, log2e, roundMagic, ln2High, ln2Low, expC6, expC5, expC4, expC3, expC2, 1,
+	for i, c := range [14]float32{expHigh, expLow, log2e, RoundMagic, ln2High, ln2Low, expC6, expC5, expC4, expC3, expC2, 1,
 		math.Float32frombits(127), math.Float32frombits(1 << 31)} {
 		for j := range t[i] {
 			t[i][j] = c
@@ -56,7 +60,7 @@ func blendVec(dst, x *float32, a, b float32, n int)
 
 // vecLen is how many of n elements the kernels do. The generic form does the rest.
 func vecLen(n, step int) int {
-	if active == isaGeneric {
+	if active == isa.Generic {
 		return 0
 	}
 	return n - n%step
@@ -70,8 +74,8 @@ func siluMul(dst, gate, up []float32) int {
 	return n
 }
 
-func sumSquares16(sum *[lanes]float64, x []float32) int {
-	n := vecLen(len(x), lanes)
+func sumSquares16(sum *[Partials]float64, x []float32) int {
+	n := vecLen(len(x), Partials)
 	if n > 0 {
 		sumSquaresVec(&sum[0], &x[0], n)
 	}
@@ -148,4 +152,14 @@ func blendPart(dst, x []float32, a, b float32) int {
 		blendVec(&dst[0], &x[:n][0], a, b, n)
 	}
 	return n
+}
+
+//go:noescape
+func softmaxBlockVec(s *float32, scale, m float32, half bool) (top, sum float32)
+
+func softmaxBlock(s *[SoftmaxLen]float32, scale, m float32, half bool) (top, sum float32) {
+	if active == isa.Generic {
+		return softmaxBlockGeneric(s, scale, m, half)
+	}
+	return softmaxBlockVec(&s[0], scale, m, half)
 }

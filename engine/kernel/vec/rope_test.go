@@ -1,9 +1,11 @@
-package kernel
+package vec
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"bmoe/engine/kernel/kerneltest"
 )
 
 // referenceAngles follows the formulas of the conformance set's README with
@@ -71,7 +73,7 @@ func TestRopeFollowsTheFormulas(t *testing.T) {
 			table := make([]float32, r.TableLen(3))
 			r.Table(table, pos, 3)
 			for k := range 3 {
-				x := randoms(rng, heads*headDim, 2)
+				x := kerneltest.Randoms(rng, heads*headDim, 2)
 				got := append([]float32(nil), x...)
 				r.Apply(got, headDim, table[k*r.Dims():][:r.Dims()])
 				theta, mag := referenceAngles(s, pos+k)

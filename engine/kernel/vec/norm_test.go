@@ -1,24 +1,18 @@
-package kernel
+package vec
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
-)
 
-func randoms(rng *rand.Rand, n int, scale float64) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32((rng.Float64()*2 - 1) * scale)
-	}
-	return x
-}
+	"bmoe/engine/kernel/kerneltest"
+)
 
 func TestRMSNorm(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, n := range []int{1, 3, 15, 16, 17, 64, 100, 2048} {
 		for _, scale := range []float64{1e-12, 1, 1e12} {
-			x, w := randoms(rng, n, scale), randoms(rng, n, 2)
+			x, w := kerneltest.Randoms(rng, n, scale), kerneltest.Randoms(rng, n, 2)
 			var ss float64
 			for _, v := range x {
 				ss += float64(v) * float64(v)
@@ -50,7 +44,7 @@ func TestRMSNorm(t *testing.T) {
 
 func TestRMSNormHeadsIsRMSNormOfEachHead(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
-	x, w := randoms(rng, 5*24, 3), randoms(rng, 24, 1)
+	x, w := kerneltest.Randoms(rng, 5*24, 3), kerneltest.Randoms(rng, 24, 1)
 	want := make([]float32, len(x))
 	for h := range 5 {
 		RMSNorm(want[h*24:][:24], x[h*24:][:24], w, 1e-5)
@@ -66,7 +60,7 @@ func TestRMSNormHeadsIsRMSNormOfEachHead(t *testing.T) {
 func TestVectorHelpers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	for _, n := range []int{0, 1, 7, 16, 33, 100} {
-		a, b := randoms(rng, n, 5), randoms(rng, n, 5)
+		a, b := kerneltest.Randoms(rng, n, 5), kerneltest.Randoms(rng, n, 5)
 		silu, gelu := make([]float32, n), make([]float32, n)
 		SiluMul(silu, a, b)
 		GeluMul(gelu, a, b)
@@ -81,4 +75,14 @@ func TestVectorHelpers(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestRescaleLeavesNoNegativeZero(t *testing.T) {
+	kerneltest.EachSet(t, &active, func(t *testing.T) {
+		for _, n := range []int{5, 8} {
+			x := []float32{-1e-30, -0.5, 1e-30, float32(math.Copysign(0, -1)), 2, 0, -1e-45, 1}[:n]
+			Rescale(x, 1e-30)
+			kerneltest.WantBits(t, "rescale", x, []float32{0, -0.5e-30, 0, 0, 2e-30, 0, 0, 1e-30}[:n])
+		}
+	})
 }

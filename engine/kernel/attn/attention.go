@@ -1,12 +1,14 @@
-package kernel
+// Package attn is attention over a KV cache, and that cache.
+package attn
 
 import (
 	"fmt"
 	"math"
 	"sync/atomic"
 
+	"bmoe/engine/kernel/isa"
+	"bmoe/engine/kernel/vec"
 	"bmoe/engine/pool"
-	"bmoe/engine/quant"
 )
 
 const (
@@ -21,10 +23,13 @@ const (
 	attnTile = 4
 )
 
+// active is the instruction set in use. Tests set it to go through every path.
+var active = isa.Best()
+
 var negInf = float32(math.Inf(-1))
 
-// AttnSpec is the shape of an attention step.
-type AttnSpec struct {
+// Spec is the shape of an attention step.
+type Spec struct {
 	Heads   int     // query heads, a multiple of KVHeads
 	KVHeads int     // heads of the cache
 	KeyDim  int     // entries of a query and of a key
@@ -37,7 +42,7 @@ type AttnSpec struct {
 //
 // For every query the scores of a block of 64 keys are computed at once, each
 // one a sum over the entries in order; the block's weights relative to the
-// largest score so far, and their sum, in the fixed lanes; then the values are
+// largest score so far, and their sum, in fixed partial sums; then the values are
 // added, each entry key after key. Blocks join in order into spans, and spans in
 // order into the result, by rescaling to the larger maximum (Milakov and Gimelshein, arXiv 1805.02867). Nothing of this depends
 // on the batch, the number of workers or the width of a vector.
@@ -46,7 +51,7 @@ type AttnSpec struct {
 // as llama.cpp does. Then every product with a key or value is exact in
 // float32, so a fused multiply-add gives the same bits as a product and a sum.
 type Attn struct {
-	AttnSpec
+	Spec
 	group int // query heads that share a KV head
 
 	work    []attnWork // one per worker
@@ -76,9 +81,9 @@ type attnWork struct {
 	tm, tl [attnRows]float32 // of all spans so far
 }
 
-// NewAttn returns an Attn whose calls run on a pool of the given number of
+// New returns an Attn whose calls run on a pool of the given number of
 // workers.
-func NewAttn(s AttnSpec, workers int) (*Attn, error) {
+func New(s Spec, workers int) (*Attn, error) {
 	if s.Heads < 1 || s.KVHeads < 1 || s.Heads%s.KVHeads != 0 {
 		return nil, fmt.Errorf("attention with %d heads over %d KV heads: want a multiple", s.Heads, s.KVHeads)
 	}
@@ -88,7 +93,7 @@ func NewAttn(s AttnSpec, workers int) (*Attn, error) {
 	if !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0) {
 		return nil, fmt.Errorf("attention with scale %v: want a positive number", s.Scale)
 	}
-	a := &Attn{AttnSpec: s, group: s.Heads / s.KVHeads, work: make([]attnWork, max(workers, 1))}
+	a := &Attn{Spec: s, group: s.Heads / s.KVHeads, work: make([]attnWork, max(workers, 1))}
 	stride := roundUp(s.ValDim, panel)
 	for i := range a.work {
 		w := &a.work[i]
@@ -128,7 +133,7 @@ func (a *Attn) Bytes() int64 {
 // workers of p.
 func (a *Attn) Run(p *pool.Pool, kv *KV, out, q []float32, n, pos0 int) {
 	if kv.Heads != a.KVHeads || kv.KeyDim != a.KeyDim || kv.ValDim != a.ValDim || pos0 < 0 || pos0+n > kv.Len() || p.Workers() > len(a.work) {
-		panic(fmt.Sprintf("kernel: attention of %d queries from position %d does not fit a cache of %d x (%d, %d) with %d positions, or %d workers",
+		panic(fmt.Sprintf("attn: attention of %d queries from position %d does not fit a cache of %d x (%d, %d) with %d positions, or %d workers",
 			n, pos0, kv.Heads, kv.KeyDim, kv.ValDim, kv.Len(), p.Workers()))
 	}
 	if n == 0 {
@@ -251,7 +256,7 @@ func (a *Attn) load(w *attnWork, head, r0, rows int) {
 			copy(to, q)
 			continue
 		}
-		roundHalf(to, q)
+		vec.RoundHalf(to, q)
 	}
 }
 
@@ -261,13 +266,13 @@ func join(tm, tl *float32, total []float32, m, l float32, acc []float32) {
 	if m > top {
 		top = m
 	}
-	a, b := Exp32(*tm-top), Exp32(m-top)
+	a, b := vec.Exp32(*tm-top), vec.Exp32(m-top)
 	if m == negInf { // the row sees nothing of the span
 		return
 	}
 	*tm = top
 	*tl = float32(*tl*a) + float32(l*b)
-	blend(total, acc, a, b)
+	vec.Blend(total, acc, a, b)
 }
 
 // span computes the rows' results over one span into w.m, w.l and w.acc.
@@ -293,13 +298,13 @@ func (a *Attn) span(w *attnWork, head, r0, rows, span int) {
 			for j := seen; j < kvBlock; j++ {
 				s[j] = negInf
 			}
-			m, l := softmaxBlock(s, a.Scale, w.m[r], kv.Type != KVF32)
+			m, l := vec.SoftmaxBlock(s, a.Scale, w.m[r], kv.Type != KVF32)
 			if m != w.m[r] {
 				// What was summed before is relative to the old maximum.
-				f := Exp32(w.m[r] - m)
+				f := vec.Exp32(w.m[r] - m)
 				w.m[r] = m
 				w.l[r] *= f
-				rescale(w.acc[r*stride:][:stride], f)
+				vec.Rescale(w.acc[r*stride:][:stride], f)
 			}
 			w.l[r] += l
 		}
@@ -326,7 +331,7 @@ func (a *Attn) scores(w *attnWork, block []byte, rows int) {
 			t.i8(w.w, w.q[g*kvGroup:], keys[g*kvGroup*panel:])
 			sc := scales[g*kvBlock:][:kvBlock]
 			for r := range rows {
-				addProducts(w.s[r*kvBlock:][:kvBlock], w.w[r*kvBlock:][:kvBlock], sc)
+				vec.AddProducts(w.s[r*kvBlock:][:kvBlock], w.w[r*kvBlock:][:kvBlock], sc)
 			}
 		}
 	}
@@ -347,34 +352,10 @@ func (a *Attn) values(w *attnWork, block []byte, rows, depth int) {
 		for g := 0; g*kvGroup < n; g++ {
 			sc := scales[g*kvBlock:][:kvBlock] // of keys beyond depth it is garbage, and so is the product
 			for r := range rows {
-				products16(w.w[r*kvBlock:][:kvBlock], w.s[r*kvBlock:][:kvBlock], sc)
+				vec.Products16(w.w[r*kvBlock:][:kvBlock], w.s[r*kvBlock:][:kvBlock], sc)
 			}
 			t.n = min(kvGroup, n-g*kvGroup)
 			t.i8(w.acc[g*kvGroup:], w.w, vals[g*kvGroup*kvBlock:])
 		}
 	}
-}
-
-// softmaxBlockGeneric turns a block of scores, -Inf where a key is not seen, into
-// weights relative to the largest scaled score so far, which it returns with the
-// sum of the block's weights. half rounds the weights to half precision first.
-func softmaxBlockGeneric(s *[kvBlock]float32, scale, m float32, half bool) (top, sum float32) {
-	top = m
-	for j, v := range s {
-		v *= scale
-		s[j] = v
-		if v > top {
-			top = v
-		}
-	}
-	var part [lanes]float32
-	for j, v := range s {
-		p := Exp32(v - top)
-		if half {
-			p = quant.F16ToF32(quant.F32ToF16(p))
-		}
-		s[j] = p
-		part[j%lanes] += p
-	}
-	return top, fold(&part)
 }

@@ -1,4 +1,4 @@
-package kernel
+package vec
 
 import "math"
 
@@ -35,10 +35,10 @@ func rmsScale(x []float32, eps float32) float32 {
 
 // sumSquares returns the sum of squares of x.
 func sumSquares(x []float32) float64 {
-	var sum [lanes]float64
+	var sum [Partials]float64
 	x = x[sumSquares16(&sum, x):]
-	for ; len(x) >= lanes; x = x[lanes:] {
-		for j, v := range x[:lanes] {
+	for ; len(x) >= Partials; x = x[Partials:] {
+		for j, v := range x[:Partials] {
 			sum[j] += float64(v) * float64(v) // exact, so fusing changes nothing
 		}
 	}

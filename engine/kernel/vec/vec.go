@@ -1,16 +1,22 @@
-package kernel
+// Package vec holds the small steps over vectors of floats: activations, norms,
+// softmax, RoPE. Each gives the same bits on every processor.
+package vec
 
 import (
 	"math"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/quant"
 )
 
-// lanes is the number of partial sums of every float reduction over a vector.
-// Element i belongs to lane i mod lanes, and a lane adds its elements in order;
-// then lane j takes lane j+8, j+4, j+2 and j+1. Vectors of 4, 8 and 16 elements
+// active is the instruction set in use. Tests set it to go through every path.
+var active = isa.Best()
+
+// Partials is the number of partial sums of every float reduction over a vector.
+// Element i belongs to sum i mod Partials, and a sum adds its elements in order;
+// then sum j takes sum j+8, j+4, j+2 and j+1. Vectors of 4, 8 and 16 elements
 // can all follow this.
-const lanes = 16
+const Partials = 16
 
 // SiluMul sets dst[i] = silu(gate[i]) * up[i]. The slices have one length; dst
 // may be one of the others.
@@ -53,64 +59,64 @@ func Scale(x []float32, w float32) {
 	}
 }
 
-// rescale multiplies x by f. The sum turns -0 into 0: attention counts on that,
+// Rescale multiplies x by f. The sum turns -0 into 0: attention counts on that,
 // for there weights of 0, which rows get that do not see a key, must not change
 // a bit.
-func rescale(x []float32, f float32) {
+func Rescale(x []float32, f float32) {
 	for i := rescalePart(x, f); i < len(x); i++ {
 		x[i] = float32(x[i]*f) + 0
 	}
 }
 
-// blend sets dst[i] = a * dst[i] + b * x[i], the products rounded first.
-func blend(dst, x []float32, a, b float32) {
+// Blend sets dst[i] = a * dst[i] + b * x[i], the products rounded first.
+func Blend(dst, x []float32, a, b float32) {
 	x = x[:len(dst)]
 	for i := blendPart(dst, x, a, b); i < len(dst); i++ {
 		dst[i] = float32(dst[i]*a) + float32(x[i]*b)
 	}
 }
 
-// addProducts sets dst[i] += a[i] * b[i], the product rounded first.
-func addProducts(dst, a, b []float32) {
+// AddProducts sets dst[i] += a[i] * b[i], the product rounded first.
+func AddProducts(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := addProductsPart(dst, a, b); i < len(dst); i++ {
 		dst[i] += float32(a[i] * b[i])
 	}
 }
 
-// products16 sets dst[i] = a[i] * b[i], rounded to 16 bits of mantissa: its
+// Products16 sets dst[i] = a[i] * b[i], rounded to 16 bits of mantissa: its
 // product with an int8 is exact in float32.
-func products16(dst, a, b []float32) {
+func Products16(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
 	for i := products16Part(dst, a, b); i < len(dst); i++ {
-		dst[i] = round16(a[i] * b[i])
+		dst[i] = Round16(a[i] * b[i])
 	}
 }
 
-// round16 rounds to 16 bits of mantissa, halves away from 0.
-func round16(x float32) float32 {
+// Round16 rounds to 16 bits of mantissa, halves away from 0.
+func Round16(x float32) float32 {
 	return math.Float32frombits((math.Float32bits(x) + 0x80) &^ 0xff)
 }
 
-// toHalf rounds src to half precision.
-func toHalf(dst []uint16, src []float32) {
+// ToHalf rounds src to half precision.
+func ToHalf(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
 	for i := toHalfPart(dst, src); i < len(src); i++ {
 		dst[i] = quant.F32ToF16(src[i])
 	}
 }
 
-// roundHalf sets dst to src rounded to half precision.
-func roundHalf(dst, src []float32) {
+// RoundHalf sets dst to src rounded to half precision.
+func RoundHalf(dst, src []float32) {
 	dst = dst[:len(src)]
 	for i := roundHalfPart(dst, src); i < len(src); i++ {
 		dst[i] = quant.F16ToF32(quant.F32ToF16(src[i]))
 	}
 }
 
-// fold adds up the lanes in the fixed order.
-func fold(l *[lanes]float32) float32 {
-	for w := lanes / 2; w > 0; w /= 2 {
+// Fold adds up the partial sums in the fixed order.
+func Fold(l *[Partials]float32) float32 {
+	for w := Partials / 2; w > 0; w /= 2 {
 		for j := range w {
 			l[j] += l[j+w]
 		}
@@ -118,8 +124,8 @@ func fold(l *[lanes]float32) float32 {
 	return l[0]
 }
 
-func fold64(l *[lanes]float64) float64 {
-	for w := lanes / 2; w > 0; w /= 2 {
+func fold64(l *[Partials]float64) float64 {
+	for w := Partials / 2; w > 0; w /= 2 {
 		for j := range w {
 			l[j] += l[j+w]
 		}

@@ -1,9 +1,11 @@
-package kernel
+package attn
 
 import (
 	"fmt"
 	"math"
 	"unsafe"
+
+	"bmoe/engine/kernel/vec"
 )
 
 // KVType is how keys and values are stored.
@@ -38,7 +40,7 @@ func ParseKVType(name string) (KVType, error) {
 const (
 	// kvBlock is how many positions lie together. Blocks begin at absolute
 	// positions, so what is summed with what depends on nothing but the position.
-	kvBlock = 64
+	kvBlock = vec.SoftmaxLen
 	// kvGroup is how many entries of a head share a scale in KVQ8_0.
 	kvGroup = 32
 	// kvTiny is the magnitude below which a group is stored as zeros, so that no
@@ -182,14 +184,14 @@ func (kv *KV) Append(pos int, k, v []float32) error {
 			var half [8 * panel]uint16 // rounded a piece at a time
 			for len(key) > 0 {
 				n := min(len(key), len(half))
-				toHalf(half[:n], key[:n])
+				vec.ToHalf(half[:n], key[:n])
 				for i, x := range half[:n] {
 					kd[i*panel] = x
 				}
 				key, kd = key[n:], kd[min(n*panel, len(kd)):]
 			}
 			for i := 0; i < len(val); i += panel {
-				toHalf(vd[i*kvBlock:][:panel], val[i:min(i+panel, len(val))])
+				vec.ToHalf(vd[i*kvBlock:][:panel], val[i:min(i+panel, len(val))])
 			}
 		case KVQ8_0:
 			kd, ks := view[int8](b[:kv.kBytes])[keyAt:], view[float32](b[kv.kBytes:kv.vOff])
@@ -230,7 +232,7 @@ func quantGroup(q *[kvGroup]int8, x []float32) float32 {
 	d := top / 127
 	inv := 1 / d
 	for i, v := range x {
-		q[i] = int8(math.Float32bits(float32(v*inv) + roundMagic)) // the integer is in the low bits
+		q[i] = int8(math.Float32bits(float32(v*inv) + vec.RoundMagic)) // the integer is in the low bits
 	}
 	return d
 }

@@ -1,4 +1,4 @@
-package kernel
+package vec
 
 import "math"
 
@@ -16,9 +16,9 @@ const (
 	ln2High = 355.0 / 512
 	ln2Low  = math.Ln2 - ln2High
 
-	// roundMagic is 1.5 * 2^23: adding it rounds a float32 of less than 2^22 to
+	// RoundMagic is 1.5 * 2^23: adding it rounds a float32 of less than 2^22 to
 	// an integer, which then stands in the low bits.
-	roundMagic = 12582912
+	RoundMagic = 12582912
 
 	// (e^r - 1 - r) / r^2 for |r| <= ln(2)/2, interpolated at Chebyshev nodes:
 	// the relative error of e^r is below 0.2 * 2^-24.
@@ -38,8 +38,8 @@ func Exp32(x float32) float32 {
 	if x < expLow {
 		x = expLow
 	}
-	t := float32(x*log2e) + roundMagic
-	k := t - roundMagic
+	t := float32(x*log2e) + RoundMagic
+	k := t - RoundMagic
 	r := x - float32(k*ln2High)
 	r -= float32(k * ln2Low)
 	p := float32(r*expC6) + expC5
@@ -50,7 +50,7 @@ func Exp32(x float32) float32 {
 	p++
 	// 2^k in two factors, since the scale alone may be out of range where the
 	// result is not.
-	n := int32(math.Float32bits(t)) - int32(math.Float32bits(roundMagic))
+	n := int32(math.Float32bits(t)) - int32(math.Float32bits(RoundMagic))
 	half := n >> 1
 	p *= math.Float32frombits(uint32(half+127) << 23)
 	return p * math.Float32frombits(uint32(n-half+127)<<23)

@@ -1,4 +1,4 @@
-package kernel
+package attn
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"bmoe/engine/kernel/kerneltest"
 	"bmoe/engine/pool"
 	"bmoe/engine/quant"
 )
@@ -32,15 +33,15 @@ func newTestKV(t testing.TB, s KVSpec) *KV {
 
 // attnCase is a cache with its keys and values, and the queries of every position.
 type attnCase struct {
-	spec    AttnSpec
+	spec    Spec
 	kvType  KVType
 	n       int
 	q, k, v []float32
 }
 
-func newAttnCase(seed uint64, s AttnSpec, kvType KVType, n int, sharp float64) *attnCase {
+func newAttnCase(seed uint64, s Spec, kvType KVType, n int, sharp float64) *attnCase {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	return &attnCase{s, kvType, n, randoms(rng, n*s.Heads*s.KeyDim, sharp), randoms(rng, n*s.KVHeads*s.KeyDim, sharp), randoms(rng, n*s.KVHeads*s.ValDim, 2)}
+	return &attnCase{s, kvType, n, kerneltest.Randoms(rng, n*s.Heads*s.KeyDim, sharp), kerneltest.Randoms(rng, n*s.KVHeads*s.KeyDim, sharp), kerneltest.Randoms(rng, n*s.KVHeads*s.ValDim, 2)}
 }
 
 func (c *attnCase) cache(t testing.TB) *KV {
@@ -121,7 +122,7 @@ func (c *attnCase) outputs(t testing.TB, workers, batch int, reserve bool) []flo
 	t.Helper()
 	p := pool.New(workers)
 	defer p.Close()
-	a, err := NewAttn(c.spec, workers)
+	a, err := New(c.spec, workers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,19 +140,7 @@ func (c *attnCase) outputs(t testing.TB, workers, batch int, reserve bool) []flo
 	return out
 }
 
-func wantBits(t testing.TB, what string, got, want []float32) {
-	t.Helper()
-	if len(got) != len(want) {
-		t.Fatalf("%s: %d numbers, want %d", what, len(got), len(want))
-	}
-	for i := range got {
-		if math.Float32bits(got[i]) != math.Float32bits(want[i]) && !(got[i] != got[i] && want[i] != want[i]) {
-			t.Fatalf("%s: number %d of %d is %v (%#x), want %v (%#x)", what, i, len(got), got[i], math.Float32bits(got[i]), want[i], math.Float32bits(want[i]))
-		}
-	}
-}
-
-var attnShapes = []AttnSpec{
+var attnShapes = []Spec{
 	{Heads: 4, KVHeads: 1, KeyDim: 16, ValDim: 16, Scale: 0.25},
 	{Heads: 4, KVHeads: 2, KeyDim: 32, ValDim: 32, Scale: 0.17},
 	{Heads: 3, KVHeads: 3, KeyDim: 20, ValDim: 24, Scale: 0.2},
@@ -160,7 +149,7 @@ var attnShapes = []AttnSpec{
 }
 
 func TestAttentionAgreesWithFloat64(t *testing.T) {
-	onEachPath(t, attentionAgreesWithFloat64)
+	kerneltest.EachSet(t, &active, attentionAgreesWithFloat64)
 }
 
 func attentionAgreesWithFloat64(t *testing.T) {
@@ -194,9 +183,9 @@ func TestAttentionBitsDependOnNothing(t *testing.T) {
 			want := c.outputs(t, 1, 140, false)
 			for _, run := range []struct{ workers, batch int }{{1, 1}, {1, 7}, {2, 64}, {3, 7}, {3, 1}} {
 				what := fmt.Sprintf("%v %+v batch %d workers %d", kvType, s, run.batch, run.workers)
-				wantBits(t, what, c.outputs(t, run.workers, run.batch, true), want)
+				kerneltest.WantBits(t, what, c.outputs(t, run.workers, run.batch, true), want)
 			}
-			parity(t, "attention", func() []float32 { return c.outputs(t, 2, 140, false) })
+			kerneltest.Parity(t, &active, "attention", func() []float32 { return c.outputs(t, 2, 140, false) })
 		}
 	}
 }
@@ -205,14 +194,14 @@ func TestAttentionBitsDependOnNothing(t *testing.T) {
 // several.
 func TestAttentionBitsAcrossSpans(t *testing.T) {
 	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
-		s := AttnSpec{Heads: 4, KVHeads: 2, KeyDim: 16, ValDim: 16, Scale: 0.25}
+		s := Spec{Heads: 4, KVHeads: 2, KeyDim: 16, ValDim: 16, Scale: 0.25}
 		c := newAttnCase(77, s, kvType, 1200, 6)
 		want := c.outputs(t, 1, 1200, false)
 		split := 0
-		wantBits(t, "batches of 256", c.outputs(t, 2, 256, true), want)
+		kerneltest.WantBits(t, "batches of 256", c.outputs(t, 2, 256, true), want)
 		// One token at a time, the keys spread over workers.
 		p := newTestPool(t, 3)
-		a, err := NewAttn(s, 3)
+		a, err := New(s, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +214,7 @@ func TestAttentionBitsAcrossSpans(t *testing.T) {
 			if a.split {
 				split++
 			}
-			wantBits(t, fmt.Sprintf("%v position %d alone", kvType, pos), out, want[pos*len(out):][:len(out)])
+			kerneltest.WantBits(t, fmt.Sprintf("%v position %d alone", kvType, pos), out, want[pos*len(out):][:len(out)])
 		}
 		if split != 5 {
 			t.Fatalf("the keys were spread in %d of 5 cases", split)
@@ -239,12 +228,12 @@ func FuzzAttention(f *testing.F) {
 		f.Add(uint64(i), uint8(i), uint8(3*i), uint8(40*i))
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, shape, dims, length uint8) {
-		s := AttnSpec{KVHeads: 1 + int(shape)%3, KeyDim: 1 + int(dims)%70, ValDim: 1 + int(dims/2)%50, Scale: 0.3}
+		s := Spec{KVHeads: 1 + int(shape)%3, KeyDim: 1 + int(dims)%70, ValDim: 1 + int(dims/2)%50, Scale: 0.3}
 		s.Heads = s.KVHeads * (1 + int(shape)/3%9)
 		c := newAttnCase(seed, s, KVType(seed%3), 1+int(length), float64(1+seed%30))
 		want := c.outputs(t, 1, c.n, false)
-		wantBits(t, "uneven batches", c.outputs(t, 2, 1+int(seed>>8)%9, true), want)
-		parity(t, "attention", func() []float32 { return c.outputs(t, 1, 100, false) })
+		kerneltest.WantBits(t, "uneven batches", c.outputs(t, 2, 1+int(seed>>8)%9, true), want)
+		kerneltest.Parity(t, &active, "attention", func() []float32 { return c.outputs(t, 1, 100, false) })
 	})
 }
 
@@ -252,7 +241,7 @@ func FuzzAttention(f *testing.F) {
 // left must not depend on the sign of a zero.
 func TestAttentionWithExtremeScores(t *testing.T) {
 	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
-		s := AttnSpec{Heads: 8, KVHeads: 2, KeyDim: 16, ValDim: 20, Scale: 1}
+		s := Spec{Heads: 8, KVHeads: 2, KeyDim: 16, ValDim: 20, Scale: 1}
 		c := newAttnCase(5, s, kvType, 140, 40)
 		for i := range c.v {
 			if i%3 == 0 {
@@ -261,7 +250,7 @@ func TestAttentionWithExtremeScores(t *testing.T) {
 		}
 		want := c.outputs(t, 1, 140, false)
 		for _, batch := range []int{1, 3, 50} {
-			wantBits(t, fmt.Sprintf("%v batch %d", kvType, batch), c.outputs(t, 2, batch, true), want)
+			kerneltest.WantBits(t, fmt.Sprintf("%v batch %d", kvType, batch), c.outputs(t, 2, batch, true), want)
 		}
 		for i, v := range want {
 			if v != v {
@@ -269,16 +258,6 @@ func TestAttentionWithExtremeScores(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestRescaleLeavesNoNegativeZero(t *testing.T) {
-	onEachPath(t, func(t *testing.T) {
-		for _, n := range []int{5, 8} {
-			x := []float32{-1e-30, -0.5, 1e-30, float32(math.Copysign(0, -1)), 2, 0, -1e-45, 1}[:n]
-			rescale(x, 1e-30)
-			wantBits(t, "rescale", x, []float32{0, -0.5e-30, 0, 0, 2e-30, 0, 0, 1e-30}[:n])
-		}
-	})
 }
 
 func TestAttentionPassesNaNOn(t *testing.T) {
@@ -309,13 +288,13 @@ func TestKVTruncateAndAppend(t *testing.T) {
 		}
 		c.fill(t, kv, 100)
 		p := newTestPool(t, 1)
-		a, err := NewAttn(s, 1)
+		a, err := New(s, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got := make([]float32, 100*s.Heads*s.ValDim)
 		a.Run(p, kv, got, c.q, 100, 0)
-		wantBits(t, fmt.Sprintf("%v after Truncate", kvType), got, c.outputs(t, 1, 100, false))
+		kerneltest.WantBits(t, fmt.Sprintf("%v after Truncate", kvType), got, c.outputs(t, 1, 100, false))
 	}
 }
 
@@ -363,22 +342,22 @@ func TestKVRefusesNonsense(t *testing.T) {
 }
 
 func TestAttnRefusesNonsense(t *testing.T) {
-	for _, s := range []AttnSpec{
+	for _, s := range []Spec{
 		{}, {Heads: 3, KVHeads: 2, KeyDim: 8, ValDim: 8, Scale: 1}, {Heads: 2, KVHeads: 2, KeyDim: 0, ValDim: 8, Scale: 1},
 		{Heads: 2, KVHeads: 2, KeyDim: 8, ValDim: 8}, {Heads: 2, KVHeads: 2, KeyDim: 8, ValDim: 8, Scale: float32(math.Inf(1))},
 		{Heads: 2, KVHeads: 2, KeyDim: 8, ValDim: 8, Scale: float32(math.NaN())},
 	} {
-		if _, err := NewAttn(s, 1); err == nil {
+		if _, err := New(s, 1); err == nil {
 			t.Errorf("%+v was accepted", s)
 		}
 	}
 }
 
 func TestAttentionAllocatesNothing(t *testing.T) {
-	s := AttnSpec{Heads: 8, KVHeads: 2, KeyDim: 32, ValDim: 32, Scale: 0.2}
+	s := Spec{Heads: 8, KVHeads: 2, KeyDim: 32, ValDim: 32, Scale: 0.2}
 	c := newAttnCase(1, s, KVF16, 1100, 1)
 	p := newTestPool(t, 2)
-	a, err := NewAttn(s, 2)
+	a, err := New(s, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -409,7 +388,7 @@ func TestAttentionAllocatesNothing(t *testing.T) {
 // BenchmarkAttentionDecode is one token's attention in one layer of
 // Qwen3-30B-A3B's shape. GB/s counts the keys and values read once.
 func BenchmarkAttentionDecode(b *testing.B) {
-	s := AttnSpec{Heads: 32, KVHeads: 4, KeyDim: 128, ValDim: 128, Scale: 0.088388346}
+	s := Spec{Heads: 32, KVHeads: 4, KeyDim: 128, ValDim: 128, Scale: 0.088388346}
 	for _, kvType := range []KVType{KVF16, KVQ8_0, KVF32} {
 		for _, ctx := range []int{512, 8192, 32768} {
 			for _, workers := range []int{1, 2} {
@@ -423,34 +402,34 @@ func BenchmarkAttentionDecode(b *testing.B) {
 
 // BenchmarkAttentionHeads is decode where every query head has its own keys.
 func BenchmarkAttentionHeads(b *testing.B) {
-	benchAttention(b, AttnSpec{Heads: 16, KVHeads: 16, KeyDim: 128, ValDim: 128, Scale: 0.088388346}, KVF16, 8192, 1, 1)
+	benchAttention(b, Spec{Heads: 16, KVHeads: 16, KeyDim: 128, ValDim: 128, Scale: 0.088388346}, KVF16, 8192, 1, 1)
 }
 
 // BenchmarkAttentionPrefill is the last 64 tokens of a prompt in one layer.
 func BenchmarkAttentionPrefill(b *testing.B) {
-	s := AttnSpec{Heads: 32, KVHeads: 4, KeyDim: 128, ValDim: 128, Scale: 0.088388346}
+	s := Spec{Heads: 32, KVHeads: 4, KeyDim: 128, ValDim: 128, Scale: 0.088388346}
 	for _, ctx := range []int{512, 8192} {
 		b.Run(fmt.Sprintf("ctx=%d", ctx), func(b *testing.B) { benchAttention(b, s, KVF16, ctx, 64, 1) })
 	}
 }
 
-func benchAttention(b *testing.B, s AttnSpec, kvType KVType, ctx, n, workers int) {
+func benchAttention(b *testing.B, s Spec, kvType KVType, ctx, n, workers int) {
 	kv := newTestKV(b, KVSpec{Heads: s.KVHeads, KeyDim: s.KeyDim, ValDim: s.ValDim, Ctx: ctx, Type: kvType})
 	rng := rand.New(rand.NewPCG(1, 1))
-	k, v := randoms(rng, s.KVHeads*s.KeyDim, 1), randoms(rng, s.KVHeads*s.ValDim, 1)
+	k, v := kerneltest.Randoms(rng, s.KVHeads*s.KeyDim, 1), kerneltest.Randoms(rng, s.KVHeads*s.ValDim, 1)
 	for p := range ctx {
 		k[p%len(k)], v[p%len(v)] = float32(rng.Float64()), float32(rng.Float64())
 		if err := kv.Append(p, k, v); err != nil {
 			b.Fatal(err)
 		}
 	}
-	a, err := NewAttn(s, workers)
+	a, err := New(s, workers)
 	if err != nil {
 		b.Fatal(err)
 	}
 	a.Reserve(ctx)
 	p := newTestPool(b, workers)
-	q, out := randoms(rng, n*s.Heads*s.KeyDim, 1), make([]float32, n*s.Heads*s.ValDim)
+	q, out := kerneltest.Randoms(rng, n*s.Heads*s.KeyDim, 1), make([]float32, n*s.Heads*s.ValDim)
 	for b.Loop() {
 		a.Run(p, kv, out, q, n, ctx-n)
 	}
@@ -467,7 +446,7 @@ func BenchmarkKVAppend(b *testing.B) {
 	for _, kvType := range []KVType{KVF16, KVQ8_0, KVF32} {
 		b.Run(kvType.String(), func(b *testing.B) {
 			kv := newTestKV(b, KVSpec{Heads: 4, KeyDim: 128, ValDim: 128, Ctx: 4096, Type: kvType})
-			x := randoms(rand.New(rand.NewPCG(1, 1)), 512, 1)
+			x := kerneltest.Randoms(rand.New(rand.NewPCG(1, 1)), 512, 1)
 			for b.Loop() {
 				if kv.Len() == 4096 {
 					kv.Truncate(0)
@@ -475,35 +454,6 @@ func BenchmarkKVAppend(b *testing.B) {
 				if err := kv.Append(kv.Len(), x, x); err != nil {
 					b.Fatal(err)
 				}
-			}
-		})
-	}
-}
-
-// BenchmarkVector is the small steps of a token, each of the size it has in
-// Qwen3-30B-A3B.
-func BenchmarkVector(b *testing.B) {
-	rng := rand.New(rand.NewPCG(1, 1))
-	x, y, z := randoms(rng, 4096, 1), randoms(rng, 4096, 1), make([]float32, 4096)
-	r, err := NewRope(RopeSpec{Dims: 128, Base: 1e6})
-	if err != nil {
-		b.Fatal(err)
-	}
-	table := make([]float32, r.TableLen(1))
-	ids := make([]int32, 8)
-	for name, f := range map[string]func(){
-		"RMSNorm/2048":            func() { RMSNorm(z[:2048], x[:2048], y[:2048], 1e-6) },
-		"RMSNormHeads/32x128":     func() { RMSNormHeads(z, y[:128], 1e-6) },
-		"SiluMul/768":             func() { SiluMul(z[:768], x[:768], y[:768]) },
-		"RopeTable/1x128":         func() { r.Table(table, 1000, 1) },
-		"RopeApply/32x128":        func() { r.Apply(x, 128, table) },
-		"AddScaled/2048":          func() { AddScaled(z[:2048], x[:2048], 0.1) },
-		"SoftmaxAndTopK/8of128":   func() { copy(z, x[:128]); Softmax(z[:128]); TopK(ids, z[:128]) },
-		"softmaxBlock/64 weights": func() { copy(z, x[:64]); softmaxBlock((*[64]float32)(z), 0.1, 0, true) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				f()
 			}
 		})
 	}
