@@ -71,5 +71,5 @@ func (p *Panic) String() string {
 	default:
 		text = fmt.Sprintf("%T", v) // fmt would show all that it holds
 	}
-	return p.Where + ": " + unquoted(text)
+	return p.Where + ": " + Unquoted(text)
 }

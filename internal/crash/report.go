@@ -63,7 +63,7 @@ func Write(version, text string) (path string, err error) {
 	fmt.Fprintf(&b, "bmoe ended by an error of its own. Please report it together with this file.\n\n%s\n%s/%s, %s, %s\n\n",
 		version, runtime.GOOS, runtime.GOARCH, runtime.Version(), now.Format(time.RFC3339))
 	for line := range strings.Lines(text) {
-		b.WriteString(unquoted(strings.TrimRight(line, "\n")) + "\n")
+		b.WriteString(Unquoted(strings.TrimRight(line, "\n")) + "\n")
 	}
 	if _, err := f.WriteString(b.String()); err != nil {
 		return "", err
@@ -84,9 +84,9 @@ func prune(dir string) {
 	}
 }
 
-// unquoted makes one line of printable characters of a text and empties what
+// Unquoted makes one line of printable characters of a text and empties what
 // stands between quotation marks: errors quote what they complain of.
-func unquoted(s string) string {
+func Unquoted(s string) string {
 	var b strings.Builder
 	var quote rune
 	for i, r := range s {
