@@ -36,10 +36,24 @@ const autoReserve = 1 << 30
 // Open opens a model. progress, which may be nil, hears the stage and how much
 // of it is done, from any goroutine; ctx cancels between stages. A *UsageError
 // is a setting that cannot work.
-func Open(ctx context.Context, cfg Config, progress func(stage string, done float64)) (s *Session, err error) {
-	if progress == nil {
-		progress = func(string, float64) {}
+func Open(ctx context.Context, cfg Config, progress func(stage string, done float64)) (*Session, error) {
+	if progress != nil {
+		progress("header", 0)
 	}
+	o, err := Begin(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return o.Finish(ctx, progress)
+}
+
+// Opening is a model whose header has been read and found good, and whose
+// settings can work with it. Finish is to be called once.
+type Opening struct{ s *Session }
+
+// Begin does the first part of Open: all that can be known to fail without
+// reading weights. It holds no file open and takes no memory to speak of.
+func Begin(ctx context.Context, cfg Config) (*Opening, error) {
 	if cfg.KVType == "" {
 		cfg.KVType = "f16"
 		if cfg.Numerics == "exact" {
@@ -49,9 +63,26 @@ func Open(ctx context.Context, cfg Config, progress func(stage string, done floa
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s = &Session{cfg: cfg}
+	s := &Session{cfg: cfg}
 	s.pass.guarded = s.guardedPass
 	s.meter.open(cfg.Model)
+	err := ctx.Err()
+	if err == nil {
+		err = s.openFile()
+	}
+	if err != nil {
+		s.Close() // the error that matters is the first
+		return nil, err
+	}
+	return &Opening{s}, nil
+}
+
+// Finish does the rest of Open.
+func (o *Opening) Finish(ctx context.Context, progress func(stage string, done float64)) (s *Session, err error) {
+	if progress == nil {
+		progress = func(string, float64) {}
+	}
+	s = o.s
 	defer func() {
 		if err != nil {
 			s.Close() // the error that matters is the first
@@ -62,7 +93,6 @@ func Open(ctx context.Context, cfg Config, progress func(stage string, done floa
 		name string
 		do   func(*Session, context.Context, func(float64)) error
 	}{
-		{"header", (*Session).openFile},
 		{"mapping", (*Session).openMapping},
 		{"lanes", func(s *Session, _ context.Context, _ func(float64)) error { return s.openReader() }},
 		{"dense weights", (*Session).openDense},
@@ -121,7 +151,7 @@ func (c *Config) check() error {
 }
 
 // openFile reads the header and builds what needs no weights.
-func (s *Session) openFile(_ context.Context, _ func(float64)) error {
+func (s *Session) openFile() error {
 	var err error
 	if s.file, err = gguf.Open(s.cfg.Model); err != nil {
 		return err

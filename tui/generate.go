@@ -12,6 +12,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/clock"
+	"bmoe/internal/crash"
 	"bmoe/profile"
 
 	tea "charm.land/bubbletea/v2"
@@ -267,7 +268,7 @@ func (m *Model) job(f func() tea.Msg) tea.Cmd {
 		defer jobs.leave()
 		defer func() {
 			if v := recover(); v != nil {
-				msg = panicMsg{v, debug.Stack()}
+				msg = panicMsg{PanicError{crash.New("engine", v, debug.Stack())}}
 			}
 		}()
 		return f()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // armedFor is how long the second Ctrl+C may take.
@@ -14,7 +15,7 @@ const armedFor = 3 * time.Second
 func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	name := k.String()
 	m.status = "" // it was about the key or the command before
-	if name != "ctrl+c" {
+	if name != "ctrl+c" && name != "ctrl+d" {
 		m.armed = time.Time{}
 	}
 	if m.screen == runsScreen {
@@ -35,7 +36,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.walkHistory(+1, k)
 	case actCtrlD:
 		if m.prompt.Value() == "" {
-			return tea.Quit
+			return m.askToQuit("Ctrl+D")
 		}
 		return m.updatePrompt(k) // deletes, as in a shell
 	case actNone:
@@ -84,13 +85,18 @@ func (m *Model) act(a action) tea.Cmd {
 			m.say(m.th.read, "not now: "+m.busyWith())
 			return nil
 		}
-		return tea.Suspend
-	case actQuit:
-		if m.screen == helpScreen || m.screen == runsScreen {
-			m.screen = mainScreen
-			m.layout()
-			return nil
+		if m.suspend != nil {
+			m.suspend()
 		}
+	case actRepaint:
+		return tea.ClearScreen
+	case actLeave:
+		if m.screen != mainScreen {
+			m.toggleScreen(mainScreen)
+		} else {
+			m.setFocus(onPrompt)
+		}
+	case actQuit:
 		return tea.Quit
 	case actFreeze:
 		m.freeze()
@@ -224,13 +230,24 @@ func (m *Model) escape() {
 	}
 }
 
-// ctrlC quits at the second press; while the model loads, at the first.
+// ctrlC clears a draft, as in a shell, and quits where there is none.
 func (m *Model) ctrlC() tea.Cmd {
-	if m.state == loading || m.now().Before(m.armed) {
+	if m.prompt.Value() != "" && m.screen == mainScreen && m.focus == onPrompt {
+		m.prompt.Reset()
+		m.layout()
+		return nil
+	}
+	return m.askToQuit("Ctrl+C")
+}
+
+// askToQuit quits at the second press; while there is nothing to lose, at the
+// first.
+func (m *Model) askToQuit(key string) tea.Cmd {
+	if m.state == loading || m.state != generating && len(m.runs.runs) == 0 || m.now().Before(m.armed) {
 		return tea.Quit
 	}
 	m.armed = m.now().Add(armedFor)
-	text := "Ctrl+C again quits"
+	text := key + " again quits"
 	if m.state == generating {
 		text += "; Esc stops the answer"
 	}
@@ -253,6 +270,23 @@ func (m *Model) enter() tea.Cmd {
 		return m.command(cmd, arg)
 	}
 	return m.submit(msg)
+}
+
+// resumed is what the screen does after the program was stopped.
+func (m *Model) resumed(msg resumedMsg) tea.Cmd {
+	if !msg.stopped || msg.told {
+		m.say(m.th.read, resumeNotice)
+	}
+	if !msg.stopped {
+		return nil
+	}
+	if m.th.method != ansi.GraphemeWidth {
+		return tea.ClearScreen
+	}
+	// The renderer has left the mode in which the terminal measures by clusters,
+	// and enters it by the terminal's answer.
+	again := tea.ModeReportMsg{Mode: ansi.ModeUnicodeCore, Value: ansi.ModeReset}
+	return tea.Sequence(func() tea.Msg { return again }, tea.ClearScreen)
 }
 
 func (m *Model) page(dir int) {

@@ -22,6 +22,8 @@ const (
 	actCtrlC
 	actCtrlD
 	actSuspend
+	actRepaint
+	actLeave
 	actFreeze
 	actExpand
 	actPick1
@@ -97,8 +99,12 @@ var keyTable = []keyRow{
 		help: "from the prompt to the panes and back"},
 	{label: "stop", rank: 2, any: []bind{{"esc", actStop}}, cmd: "/stop",
 		help: "close what is open, else stop the answer"},
-	{label: "quit", rank: 2, any: []bind{{"ctrl+c", actCtrlC}}, panes: []bind{{"q", actQuit}}, chat: []bind{{"ctrl+d", actCtrlD}}, cmd: "/quit",
-		help: "end the program: Ctrl+C twice, Ctrl+D in an empty prompt, or q in the panes"},
+	{label: "quit", rank: 2, any: []bind{{"ctrl+c", actCtrlC}}, chat: []bind{{"ctrl+d", actCtrlD}}, cmd: "/quit",
+		help: "clear the draft, else end the program; once a run was made it asks: press it twice. ^D in an empty prompt too"},
+	{panes: []bind{{"q", actLeave}},
+		help: "leave the panes, or close what is open"},
+	{any: []bind{{"ctrl+l", actRepaint}},
+		help: "draw the whole screen anew, should something have spoilt it"},
 	{any: []bind{{"ctrl+z", actSuspend}},
 		help: "back to the shell for a while, where the system can"},
 
@@ -138,7 +144,7 @@ func runsKeys(r *keyRow) []bind { return r.runs }
 
 // keyNames are the names on the caps.
 var keyNames = map[string]string{
-	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+z": "^Z", "ctrl+j": "^J",
+	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+z": "^Z", "ctrl+j": "^J", "ctrl+l": "^L",
 	"ctrl+home": "^Home", "ctrl+end": "^End", "alt+enter": "Alt+Enter", "shift+enter": "Shift+Enter",
 	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "enter": "Enter",
 	"up": "Up", "down": "Down", "pgup": "PgUp", "pgdown": "PgDn", "home": "Home", "end": "End",

@@ -307,6 +307,13 @@ func TestHistory(t *testing.T) {
 
 func TestCtrlCTwiceQuits(t *testing.T) {
 	h := start(t, 120, 40, Options{}, newFake())
+	h.ask("Why?")
+	h.typed("a draft")
+	h.keys("ctrl+c")
+	if got := h.m.prompt.Value(); got != "" || h.quit {
+		t.Fatalf("Ctrl+C left the draft %q", got)
+	}
+	h.lacks("again quits")
 	h.keys("ctrl+c")
 	h.wants("Ctrl+C again quits")
 	h.time = h.time.Add(armedFor + time.Second)
@@ -318,9 +325,75 @@ func TestCtrlCTwiceQuits(t *testing.T) {
 	h.wait("the end", func() bool { return h.quit })
 }
 
+// Before the first run there is nothing to lose.
+func TestCtrlCQuitsAtOnceWithoutARun(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.typed("a draft")
+	h.keys("ctrl+c")
+	if h.quit {
+		t.Fatal("it quit in place of clearing the draft")
+	}
+	h.keys("ctrl+c")
+	h.wait("the end", func() bool { return h.quit })
+	if lines := h.m.farewell(); lines != nil {
+		t.Errorf("it tells of runs: %q", lines)
+	}
+}
+
+// On leaving, the last runs stay on the terminal as a short table.
+func TestTheLastRunsAreToldOnLeaving(t *testing.T) {
+	h := start(t, 80, 24, Options{}, newFake())
+	h.ask("Why?")
+	for range lastRuns {
+		h.keys("ctrl+g")
+		h.wait("the answer", func() bool { return h.m.state == idle })
+	}
+	lines := h.m.farewell()
+	if len(lines) != 1+lastRuns || !strings.Contains(lines[0], "the last 5 of 6") || !strings.HasPrefix(lines[lastRuns], "  6 ") || !strings.Contains(lines[lastRuns], "identical") {
+		t.Errorf("%s", strings.Join(lines, "\n"))
+	}
+	for _, l := range lines {
+		if h.m.th.width(l) > 80 {
+			t.Errorf("%d columns: %q", h.m.th.width(l), l)
+		}
+	}
+}
+
+// q leaves what it was pressed in, never the program.
+func TestQLeavesThePanes(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	h.keys("tab", "e", "q")
+	if h.m.screen != mainScreen || h.m.focus != onPanes {
+		t.Fatal("q does not close an expanded pane")
+	}
+	h.keys("q")
+	if h.m.focus != onPrompt || h.quit {
+		t.Fatal("q does not lead back to the prompt")
+	}
+	h.typed("q")
+	if got := h.m.prompt.Value(); got != "q" {
+		t.Fatalf("typed q, got %q", got)
+	}
+}
+
+// Ctrl+L and the focus's return draw everything anew.
+func TestRepaint(t *testing.T) {
+	h := start(t, 120, 40, Options{}, newFake())
+	want := tea.ClearScreen()
+	if cmd := h.m.key(tea.KeyPressMsg{Code: 'l', Mod: tea.ModCtrl}); cmd == nil || cmd() != want {
+		t.Error("Ctrl+L does not repaint")
+	}
+	if _, cmd := h.m.Update(tea.FocusMsg{}); cmd == nil || cmd() != want {
+		t.Error("the focus does not repaint")
+	}
+	if !h.m.View().ReportFocus {
+		t.Error("the focus is not asked for")
+	}
+}
+
 func TestQuitDuringAnAnswerStopsAndCloses(t *testing.T) {
 	h := midRun(t, 120, 40, 5)
-	h.keys("tab", "q")
+	h.keys("ctrl+c", "ctrl+c")
 	h.wait("the end", func() bool { return h.quit })
 	if err := h.m.shutDown(); err != nil {
 		t.Fatal(err)
@@ -492,7 +565,9 @@ func TestTwins(t *testing.T) {
 	h.keys("e", "r")
 	h.wants("no run yet")
 	h.keys("r", "q")
-	h.wait("the end", func() bool { return h.quit })
+	if h.m.focus != onPrompt || h.quit {
+		t.Error("q does not lead back to the prompt")
+	}
 }
 
 // The footer grows and shrinks with what it has to say; the rest must follow.
@@ -601,13 +676,7 @@ func TestTheStatusLineIsOfTheMoment(t *testing.T) {
 	bad()
 	h.typed("a")
 	h.lacks("usage:")
-	h.keys("ctrl+c")
-	h.typed("b") // not a second Ctrl+C
-	h.keys("ctrl+c")
-	if h.lacks("again quits; "); h.quit {
-		t.Error("a key between two Ctrl+C did not disarm the first")
-	}
-	h.m.prompt.Reset()
+	h.keys("ctrl+c") // clears the draft
 	bad()
 	h.time = h.time.Add(7 * time.Second)
 	h.tick()
@@ -616,6 +685,10 @@ func TestTheStatusLineIsOfTheMoment(t *testing.T) {
 	h.wants("nothing to repeat yet")
 	h.ask("Why?")
 	h.lacks("nothing to repeat yet")
+	h.keys("ctrl+c", "tab", "ctrl+c")
+	if h.quit {
+		t.Error("a key between two Ctrl+C did not disarm the first")
+	}
 }
 
 // Figures of the last run must not pass for those of settings changed since.
@@ -656,10 +729,14 @@ func TestCtrlZWaitsForTheAnswer(t *testing.T) {
 	h.keys("ctrl+z")
 	h.wants("not now: an answer is being written")
 	h.finish()
-	cmd := h.m.key(tea.KeyPressMsg{Code: 'z', Mod: tea.ModCtrl})
-	if _, ok := cmd().(tea.SuspendMsg); !ok {
+	stops := 0
+	h.m.suspend = func() { stops++ }
+	h.keys("ctrl+z")
+	if stops != 1 {
 		t.Error("Ctrl+Z does not suspend")
 	}
+	h.send(resumedMsg{})
+	h.wants("there is no shell to go back to")
 }
 
 func TestCommandsInCapitals(t *testing.T) {

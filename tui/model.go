@@ -66,7 +66,8 @@ type Model struct {
 
 	loadErr     error // why the program ends by itself
 	interrupted bool
-	panicked    *panicMsg
+	panicked    *PanicError
+	suspend     func() // stops the program; nil where there is no terminal
 
 	stop        context.CancelFunc // these three are of the generation that runs
 	deltas      *deltaBuffer
@@ -155,9 +156,11 @@ type (
 	}
 	newChatMsg   struct{}
 	interruptMsg struct{}
-	panicMsg     struct {
-		value any
-		stack []byte
+	panicMsg     struct{ PanicError }
+	// resumedMsg comes after the program was stopped, or could not be.
+	resumedMsg struct {
+		stopped bool // the terminal was given back
+		told    bool // but nobody could have resumed the program, so it went on
 	}
 )
 
@@ -200,8 +203,13 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.interrupted = true
 		return m, tea.Quit
 	case panicMsg:
-		m.panicked = &msg
+		m.panicked = &msg.PanicError
 		return m, tea.Quit
+	case resumedMsg:
+		return m, m.resumed(msg)
+	case tea.FocusMsg: // what was drawn over it meanwhile nobody knows
+		return m, tea.ClearScreen
+	case tea.BlurMsg:
 	case newChatMsg:
 		cmd := m.settle()
 		m.say(m.th.accent, "new chat")

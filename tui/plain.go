@@ -14,6 +14,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/crash"
 	"bmoe/profile"
 )
 
@@ -125,6 +126,7 @@ type inputLine struct {
 func readLines(r io.Reader) <-chan inputLine {
 	ch := make(chan inputLine)
 	go func() {
+		defer crash.Catch("reading")
 		in := bufio.NewReader(r)
 		for {
 			s, err := in.ReadString('\n')

@@ -14,7 +14,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"bmoe/engine"
@@ -92,41 +91,24 @@ func Run(ctx context.Context, o Options) error {
 		return runPlain(ctx, o)
 	}
 	m := newModel(o, term)
-	opts := []tea.ProgramOption{
-		tea.WithInput(o.Input), tea.WithOutput(o.Output), tea.WithEnvironment(o.Environ), tea.WithFPS(20), tea.WithoutSignalHandler(),
-	}
+	var opts []tea.ProgramOption
 	if term.noColor {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
 	}
-	p := tea.NewProgram(m, opts...)
-	done := make(chan struct{})
-	defer close(done)
-	go endOnSignal(ctx, p, done)
-	_, err := p.Run()
-	if m.panicked != nil {
-		os.Stderr.Write(m.panicked.stack)
-		return fmt.Errorf("internal error: %v; the trace above says where", m.panicked.value)
-	}
-	if err != nil {
+	forced, s, err := onTerminal(ctx, m, opts)
+	defer signal.Stop(s.sigs)
+	var panicked PanicError
+	switch {
+	case forced || errors.As(err, &panicked):
+		return err
+	case m.panicked != nil:
+		return *m.panicked
+	case err != nil:
 		err = fmt.Errorf("terminal: %w", err)
 	}
 	if m.interrupted {
 		err = ErrInterrupted
 	}
-	return errors.Join(err, m.shutDown())
-}
-
-// endOnSignal ends the program by the same way as a key would: the library's
-// own way out on a signal does not wait for the goroutine that reads keys.
-func endOnSignal(ctx context.Context, p *tea.Program, done <-chan struct{}) {
-	sigs := make(chan os.Signal, 1)
-	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(sigs)
-	select {
-	case <-sigs:
-	case <-ctx.Done():
-	case <-done:
-		return
-	}
-	p.Send(interruptMsg{})
+	writeLines(o.Output, m.farewell())
+	return errors.Join(err, s.finish(m.shutDown))
 }

@@ -86,6 +86,7 @@ func (m *Model) sharePanes() {
 func (m *Model) View() tea.View {
 	v := tea.NewView(m.frame())
 	v.AltScreen = true
+	v.ReportFocus = true
 	if !m.o.NoMouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}

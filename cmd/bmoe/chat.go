@@ -2,28 +2,70 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
+	"runtime/debug"
 
+	"bmoe/engine"
+	"bmoe/internal/tty"
 	"bmoe/tui"
 )
 
-// chat shows the screen until the user quits. Ctrl+C is the screen's affair.
+// chat shows the screen until the user quits. Ctrl+C is the screen's affair,
+// except while the file's header is read: what is wrong with a file or a
+// setting is said before the terminal is asked anything.
 func chat(o *options) error {
+	opening, err := o.begin()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	name := "the demo model"
 	if o.cfg.Model != "" {
 		name = filepath.Base(o.cfg.Model)
 	}
+	if !o.plain {
+		defer watched()()
+	}
 	return tui.Run(ctx, tui.Options{
 		Open: func(progress func(stage string, frac float64)) (tui.Engine, error) {
-			s, err := o.open(ctx, progress)
+			s, err := opening.Finish(ctx, progress)
 			if err != nil {
 				return nil, err // not a nil session in an interface
 			}
+			giveProcessors(s)
 			return s, nil
 		},
 		Name: name, MaxTokens: o.maxTokens,
 		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse,
 	})
+}
+
+// begin reads the header of the model.
+func (o *options) begin() (*engine.Opening, error) {
+	ctx, stop := interruptible()
+	defer stop()
+	c, err := o.config(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Begin(ctx, c)
+}
+
+// watched has the screen watched by a process that gives the terminal back
+// should this one end by what it cannot catch; the function that comes back ends
+// that. Without it the screen works as well.
+func watched() (stop func()) {
+	end, err := tty.StartWatcher(os.Stdin, os.Stdout)
+	if err != nil {
+		return func() {}
+	}
+	debug.SetTraceback("all") // into the report; on the screen it would not be seen
+	return func() {
+		end()
+		if os.Getenv(debugVariable) == "" {
+			debug.SetTraceback("none")
+		}
+	}
 }

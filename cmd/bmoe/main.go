@@ -16,6 +16,8 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/demo"
 	"bmoe/engine/model"
+	"bmoe/internal/crash"
+	"bmoe/internal/tty"
 	"bmoe/tui"
 
 	"golang.org/x/term"
@@ -34,9 +36,13 @@ const (
 const debugVariable = "BMOE_DEBUG"
 
 func main() {
-	if os.Getenv(debugVariable) == "" {
-		debug.SetTraceback("none") // of goroutines that fail beside this one
+	if tty.Watch(versionText()) {
+		return
 	}
+	if os.Getenv(debugVariable) == "" {
+		debug.SetTraceback("none") // what ends the program without having been caught
+	}
+	crash.Handle(func(p *crash.Panic) { os.Exit(fail(p)) })
 	ignoreBrokenPipe()
 	code := run(os.Args[1:])
 	if code != exitDone && code != exitInterrupted {
@@ -47,20 +53,20 @@ func main() {
 
 // run is the program.
 func run(args []string) (code int) {
-	if os.Getenv(debugVariable) == "" {
-		defer func() {
-			if r := recover(); r != nil {
-				fmt.Fprintf(os.Stderr, "bmoe: failed within itself: %v (please report this; %s=1 shows where)\n", oneLine(fmt.Sprint(r)), debugVariable)
-				code = exitFailed
-			}
-		}()
-	}
+	defer func() {
+		if v := recover(); v != nil {
+			code = fail(crash.New("program", v, debug.Stack()))
+		}
+	}()
 	opt, err := parse(args)
 	out := newOutput(os.Stdout)
 	if err == nil {
 		err = dispatch(opt, out)
 	} else if errors.Is(err, errHelp) {
 		err = out.text(usage())
+	}
+	if p := new(tui.PanicError); errors.As(err, p) {
+		return fail(p.Panic)
 	}
 	code = exitCode(err)
 	if code == exitFailed || code == exitUsage {
@@ -183,13 +189,18 @@ func (o *options) open(ctx context.Context, progress func(stage string, done flo
 	if err != nil {
 		return nil, err
 	}
+	giveProcessors(s)
+	return s, nil
+}
+
+// giveProcessors lets as many goroutines run at once as the engine needs.
+func giveProcessors(s *engine.Session) {
 	// A lane that comes back from its system call needs a processor at once,
 	// beside the workers; waiting for one would look like a slow drive
 	// (docs/architecture.md, "Where time is counted"). Keys reach 8 lanes. Two more are for the screen and the
 	// collector.
-	c = s.Config()
+	c := s.Config()
 	runtime.GOMAXPROCS(c.Threads + max(8, c.Lanes) + 2)
-	return s, nil
 }
 
 // maxInput bounds what is read from a file that is not a model.
@@ -212,6 +223,7 @@ func readAll(ctx context.Context, r io.Reader, what string) (string, error) {
 	var err error
 	done := make(chan struct{})
 	go func() {
+		defer crash.Catch("reading")
 		b, err = io.ReadAll(io.LimitReader(r, maxInput+1))
 		close(done)
 	}()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bmoe/engine"
+	"bmoe/internal/crash"
 	"bmoe/profile"
 )
 
@@ -75,6 +76,7 @@ func (s *status) watch(session *engine.Session) *watcher {
 	}
 	go func() {
 		defer close(w.ended)
+		defer crash.Catch("status")
 		var snap profile.Snapshot
 		tick := time.NewTicker(statusEvery)
 		defer tick.Stop()

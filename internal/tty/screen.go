@@ -11,6 +11,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/charmbracelet/x/term"
 )
 
 // giveBack leaves every mode that drawing may have set, in an order that a
@@ -51,3 +53,6 @@ func write(out *os.File, text string, patience time.Duration) {
 	case <-time.After(patience):
 	}
 }
+
+// Is reports whether a file is a terminal.
+func Is(f *os.File) bool { return term.IsTerminal(f.Fd()) }

@@ -210,12 +210,13 @@ func Stop(group bool) bool {
 	going := make(chan os.Signal, 1)
 	signal.Notify(going, syscall.SIGCONT)
 	defer signal.Stop(going)
-	signal.Reset(syscall.SIGTSTP)
-	pid := os.Getpid()
 	if group {
-		pid = 0
+		syscall.Kill(0, syscall.SIGTSTP) // for the others: here it is heard
 	}
-	if err := syscall.Kill(pid, syscall.SIGTSTP); err != nil {
+	// Once the runtime has heard SIGTSTP it cannot give it back its default. A
+	// write from the background stops a process by the same rules, and nothing
+	// hears that signal.
+	if err := syscall.Kill(os.Getpid(), syscall.SIGTTOU); err != nil {
 		return false
 	}
 	// Where it works, the process stands still between here and SIGCONT, and

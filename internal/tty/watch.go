@@ -130,11 +130,17 @@ func Watch(version string) bool {
 			break
 		}
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+	what := "a fatal error of the runtime" // its own line about that is not among what it sends
+	for line := range strings.Lines(said.String()) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			what = crash.Unquoted(strings.TrimSpace(line))
+			break
+		}
+	}
 	where := "no report could be written"
 	if path, err := crash.Write(version, said.String()); err == nil {
 		where = "the report is " + path
 	}
-	fmt.Fprintf(os.Stderr, "bmoe: ended by an error that cannot be recovered from: %s (%s)\n", crash.Unquoted(first), where)
+	fmt.Fprintf(os.Stderr, "bmoe: failed within itself: %s (please report this; %s)\n", what, where)
 	return true
 }
