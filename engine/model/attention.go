@@ -14,7 +14,9 @@ import (
 type attentionSpec struct {
 	attentionShape
 	rope    *rotary
+	window  int  // positions that a token sees, its own included; 0: all
 	qkNorms bool // each head of q and k is normed
+	sinks   bool // each head has a score that takes weight and gives no value
 }
 
 // attentionShape is what blocks must have in common to share scratch.
@@ -30,6 +32,7 @@ type attention struct {
 	norm         *Weight
 	q, k, v, o   *Weight
 	qNorm, kNorm *Weight   // [keyDim]
+	sinkScores   *Weight   // [heads]
 	inputs       []*Weight // q, k and v
 	outputs      []*Weight // o
 
@@ -74,11 +77,18 @@ func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 	if spec.qkNorms {
 		a.qNorm, a.kNorm = l.vector(name("attn_q_norm.weight"), spec.keyDim), l.vector(name("attn_k_norm.weight"), spec.keyDim)
 	}
+	if spec.sinks {
+		a.sinkScores = l.vector(name("attn_sinks.weight"), spec.heads)
+	}
 	return a
 }
 
 func (a *attention) memory(ctx int, kv attn.KVType) layerSpec {
-	return kvSpec{attn.KVSpec{Heads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Ctx: ctx, Type: kv}}
+	spec := attn.KVSpec{Heads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Ctx: ctx, Type: kv}
+	if a.window < ctx { // else every position of the context is in the window
+		spec.Window = a.window
+	}
+	return kvSpec{spec}
 }
 
 func (a *attention) prepare(s *stream) (err error) {
@@ -106,12 +116,21 @@ func (a *attention) add(s *stream, mem layerState) error {
 	s.linear.run(s.Compute, s.acts, product{a.q, w.q, qd}, product{a.k, w.k, kd}, product{a.v, w.v, vd})
 	a.rope.turnTo(s.pos, s.n)
 	s.Pool.Run(s.n, (*attentionTurn)(a))
-	for t := range s.n {
-		if err := kv.Append(s.pos+t, w.k[t*kd:][:kd], w.v[t*vd:][:vd]); err != nil {
-			return err
-		}
+	var sinks []float32
+	if a.sinkScores != nil {
+		sinks = a.sinkScores.F32
 	}
-	w.attn.Run(s.Pool, kv, w.out, w.q, s.n, s.pos)
+	// In a window's ring later keys take the place of earlier ones, so a part of the
+	// batch is computed before the next is stored.
+	for t0 := 0; t0 < s.n; t0 += kv.Batch() {
+		n := min(kv.Batch(), s.n-t0)
+		for t := t0; t < t0+n; t++ {
+			if err := kv.Append(s.pos+t, w.k[t*kd:][:kd], w.v[t*vd:][:vd]); err != nil {
+				return err
+			}
+		}
+		w.attn.Run(s.Pool, kv, w.out[t0*od:], w.q[t0*qd:], sinks, n, s.pos+t0)
+	}
 	w.acts.Reset(s.n, od)
 	s.Pool.Run(s.n, (*attentionOut)(a))
 	s.linear.run(s.Compute, w.acts, product{a.o, s.y, s.embd})

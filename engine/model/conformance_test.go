@@ -97,7 +97,11 @@ func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv attn.KVType) []i
 	return ids
 }
 
-// models lists the qwen3moe models of the conformance set, as paths without
+// families are the models of the conformance set beyond qwen3moe's, whose goldens
+// are of landed families.
+var families = []string{"gpt-oss", "gpt-oss-mxfp4"}
+
+// models lists the models of the conformance set that are run, as paths without
 // .gguf, and the golden that each is compared with.
 func models(t *testing.T) map[string]string {
 	list := map[string]string{"models/qwen3moe": "qwen3moe", "models/qwen3moe-tied": "qwen3moe-tied",
@@ -113,6 +117,9 @@ func models(t *testing.T) map[string]string {
 		for _, p := range all {
 			name := strings.TrimSuffix(filepath.Base(p), ".gguf")
 			list["quants/"+name] = name
+		}
+		for _, name := range families {
+			list["models/"+name] = name
 		}
 	}
 	return list
@@ -227,14 +234,27 @@ func agree(t *testing.T, got, want []int32, margin []float64, tolerance float64)
 }
 
 func TestHiddenStates(t *testing.T) {
-	g := conform.Load(t, "qwen3moe")
-	m := load(t, conform.File(t, "models/qwen3moe.gguf"), kernel.Exact, 2, 32)
-	want := conform.Floats(t, g.Exact.Hidden.File)
-	size := len(g.Tokens) * g.Embd
-	m.c.OnLayer = func(layer int, x []float32) {
-		if most, _ := diff(t, x, want[layer*size:][:size]); most > 2e-4 {
-			t.Errorf("layer %d: the residual stream differs by up to %g", layer, most)
-		}
+	list := []string{"qwen3moe"}
+	if conform.HasShared() {
+		list = append(list, families...)
 	}
-	m.eval(t, g.Tokens, 32, attn.KVF32)
+	for _, name := range list {
+		t.Run(name, func(t *testing.T) {
+			g := conform.Load(t, name)
+			m := load(t, conform.File(t, "models/"+name+".gguf"), kernel.Exact, 2, 32)
+			want := conform.Floats(t, g.Exact.Hidden.File)
+			size := len(g.Tokens) * g.Embd
+			layers := 0
+			m.c.OnLayer = func(layer int, x []float32) {
+				layers++
+				if most, _ := diff(t, x, want[layer*size:][:size]); most > 2e-4 {
+					t.Errorf("layer %d: the residual stream differs by up to %g", layer, most)
+				}
+			}
+			m.eval(t, g.Tokens, 32, attn.KVF32)
+			if layers*size != len(want) {
+				t.Errorf("%d layers were computed, the golden has %d", layers, len(want)/size)
+			}
+		})
+	}
 }

@@ -258,7 +258,7 @@ func (s *state) Close() error {
 	return errors.Join(errs...)
 }
 
-// kvSpec is a layer whose attention sees every position.
+// kvSpec is a layer with attention.
 type kvSpec struct{ attn.KVSpec }
 
 func (k kvSpec) open(mem []byte) (layerState, error) {
@@ -269,14 +269,15 @@ func (k kvSpec) open(mem []byte) (layerState, error) {
 	return kvLayer{kv}, nil
 }
 
-// kvLayer keeps the keys and values of every position.
+// kvLayer keeps the keys and values of every position, or of a window: then a
+// mark keeps those that the next token sees.
 type kvLayer struct{ *attn.KV }
 
-func (k kvLayer) reaches(int) bool { return true }
-func (k kvLayer) truncate(n int)   { k.Truncate(n) }
-func (k kvLayer) markBytes() int   { return 0 }
-func (k kvLayer) save([]byte)      {}
-func (k kvLayer) load([]byte, int) {}
+func (k kvLayer) reaches(n int) bool     { return k.Reaches(n) }
+func (k kvLayer) truncate(n int)         { k.Truncate(n) }
+func (k kvLayer) markBytes() int         { return k.MarkBytes() }
+func (k kvLayer) save(dst []byte)        { k.Save(dst) }
+func (k kvLayer) load(src []byte, n int) { k.Load(src, n) }
 
 // repeat returns the specs of n layers of one shape.
 func repeat(n int, spec layerSpec) []layerSpec { return slices.Repeat([]layerSpec{spec}, n) }

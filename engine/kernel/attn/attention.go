@@ -61,7 +61,9 @@ type Attn struct {
 	// The call.
 	kv      *KV
 	out, q  []float32
+	sinks   []float32
 	pos0    int
+	span0   int // the first span that any query sees
 	rows    int // rows of a KV head: tokens x group
 	perTask int
 	tasks   int // groups of rows of a KV head
@@ -130,18 +132,23 @@ func (a *Attn) Bytes() int64 {
 
 // Run computes out [n x Heads x ValDim] for the queries q [n x Heads x KeyDim]
 // of positions pos0 to pos0+n-1, whose keys and values are in kv already, on the
-// workers of p.
-func (a *Attn) Run(p *pool.Pool, kv *KV, out, q []float32, n, pos0 int) {
+// workers of p. sinks, one for each of the heads if not nil, is a score that takes
+// part in the softmax and has no value. n is at most the cache's Batch.
+func (a *Attn) Run(p *pool.Pool, kv *KV, out, q, sinks []float32, n, pos0 int) {
 	if kv.Heads != a.KVHeads || kv.KeyDim != a.KeyDim || kv.ValDim != a.ValDim || pos0 < 0 || pos0+n > kv.Len() || p.Workers() > len(a.work) {
 		panic(fmt.Sprintf("attn: attention of %d queries from position %d does not fit a cache of %d x (%d, %d) with %d positions, or %d workers",
 			n, pos0, kv.Heads, kv.KeyDim, kv.ValDim, kv.Len(), p.Workers()))
 	}
+	if sinks != nil && len(sinks) != a.Heads || n > kv.Batch() || kv.from > kv.seenFrom(pos0) {
+		panic(fmt.Sprintf("attn: attention of %d queries from position %d with %d sinks, of a cache that has positions from %d on", n, pos0, len(sinks), kv.from))
+	}
 	if n == 0 {
 		return
 	}
-	a.kv, a.out, a.q, a.pos0 = kv, out[:n*a.Heads*a.ValDim], q[:n*a.Heads*a.KeyDim], pos0
+	a.kv, a.out, a.q, a.sinks, a.pos0 = kv, out[:n*a.Heads*a.ValDim], q[:n*a.Heads*a.KeyDim], sinks, pos0
 	a.rows = n * a.group
-	a.spans = (pos0 + n + attnSpan - 1) / attnSpan
+	a.span0 = kv.seenFrom(pos0) / attnSpan
+	a.spans = (pos0+n+attnSpan-1)/attnSpan - a.span0
 	a.plan(p.Workers())
 	if a.split {
 		for i := range a.KVHeads * a.tasks {
@@ -151,7 +158,7 @@ func (a *Attn) Run(p *pool.Pool, kv *KV, out, q []float32, n, pos0 int) {
 	} else {
 		p.Run(a.KVHeads*a.tasks, a)
 	}
-	a.kv, a.out, a.q = nil, nil, nil
+	a.kv, a.out, a.q, a.sinks = nil, nil, nil, nil
 }
 
 // plan decides how the work is cut. It may depend on anything: the results do
@@ -197,7 +204,7 @@ func (a *Attn) Do(worker, i int) {
 	stride := a.kv.valStride()
 	clear(w.total[:rows*stride])
 	for s := span0; s < span1; s++ {
-		a.span(w, head, r0, rows, s)
+		a.span(w, head, r0, rows, a.span0+s)
 		if a.split {
 			a.save(w, head, r0, rows, s)
 		} else {
@@ -220,11 +227,22 @@ func (a *Attn) Do(worker, i int) {
 	}
 	for r := range rows {
 		inv := 1 / w.tl[r]
+		if a.sinks != nil {
+			inv = sunk(w.tm[r], w.tl[r], a.sinks[head*a.group+(r0+r)%a.group])
+		}
 		out := a.out[a.at(head, r0+r)*a.ValDim:][:a.ValDim]
 		for i, v := range w.total[r*stride:][:a.ValDim] {
 			out[i] = v * inv
 		}
 	}
+}
+
+// sunk returns the factor on a sum of values of maximum score m and weights l when
+// a sink takes part: as 1/l is without.
+func sunk(m, l, sink float32) float32 {
+	top := max(m, sink)
+	keep := vec.Exp32(m - top)
+	return keep / (float32(l*keep) + vec.Exp32(sink-top))
 }
 
 // at returns the place of a row of a KV head among all query heads of the batch.
@@ -284,18 +302,23 @@ func (a *Attn) span(w *attnWork, head, r0, rows, span int) {
 		w.m[r], w.l[r] = negInf, 0
 	}
 	last := a.pos0 + (r0+rows-1)/a.group // the last row's position
-	for b := span * (attnSpan / kvBlock); b < (span+1)*(attnSpan/kvBlock) && b*kvBlock <= last; b++ {
+	first := kv.seenFrom(a.pos0+r0/a.group) / kvBlock
+	for b := max(first, span*(attnSpan/kvBlock)); b < (span+1)*(attnSpan/kvBlock) && b*kvBlock <= last; b++ {
 		base := b * kvBlock
 		block := kv.block(head, b)
 		a.scores(w, block, rows)
 		for r := range rows {
 			s := (*[kvBlock]float32)(w.s[r*kvBlock:])
-			seen := min(a.pos0+(r0+r)/a.group+1-base, kvBlock) // keys of the block that the row sees
-			if seen <= 0 {
+			pos := a.pos0 + (r0+r)/a.group
+			from, to := max(kv.seenFrom(pos)-base, 0), min(pos+1-base, kvBlock) // keys of the block that the row sees
+			if from >= to {
 				clear(s[:])
 				continue
 			}
-			for j := seen; j < kvBlock; j++ {
+			for j := range from {
+				s[j] = negInf
+			}
+			for j := to; j < kvBlock; j++ {
 				s[j] = negInf
 			}
 			m, l := vec.SoftmaxBlock(s, a.Scale, w.m[r], kv.Type != KVF32)

@@ -37,15 +37,17 @@ type attnCase struct {
 	kvType  KVType
 	n       int
 	q, k, v []float32
+	window  int       // 0: none
+	sinks   []float32 // nil: none
 }
 
 func newAttnCase(seed uint64, s Spec, kvType KVType, n int, sharp float64) *attnCase {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	return &attnCase{s, kvType, n, kerneltest.Randoms(rng, n*s.Heads*s.KeyDim, sharp), kerneltest.Randoms(rng, n*s.KVHeads*s.KeyDim, sharp), kerneltest.Randoms(rng, n*s.KVHeads*s.ValDim, 2)}
+	return &attnCase{spec: s, kvType: kvType, n: n, q: kerneltest.Randoms(rng, n*s.Heads*s.KeyDim, sharp), k: kerneltest.Randoms(rng, n*s.KVHeads*s.KeyDim, sharp), v: kerneltest.Randoms(rng, n*s.KVHeads*s.ValDim, 2)}
 }
 
 func (c *attnCase) cache(t testing.TB) *KV {
-	return newTestKV(t, KVSpec{Heads: c.spec.KVHeads, KeyDim: c.spec.KeyDim, ValDim: c.spec.ValDim, Ctx: c.n, Type: c.kvType})
+	return newTestKV(t, KVSpec{Heads: c.spec.KVHeads, KeyDim: c.spec.KeyDim, ValDim: c.spec.ValDim, Ctx: c.n, Window: c.window, Type: c.kvType})
 }
 
 func (c *attnCase) fill(t testing.TB, kv *KV, to int) {
@@ -93,7 +95,14 @@ func (c *attnCase) reference(p int) []float64 {
 		q := c.q[(p*s.Heads+h)*s.KeyDim:][:s.KeyDim]
 		scores := make([]float64, p+1)
 		top := math.Inf(-1)
+		if c.sinks != nil {
+			top = float64(c.sinks[h])
+		}
 		for j := range scores {
+			if c.window > 0 && p-j >= c.window {
+				scores[j] = math.Inf(-1)
+				continue
+			}
 			key := stored(c.k[(j*s.KVHeads+kvh)*s.KeyDim:][:s.KeyDim])
 			for i := range q {
 				scores[j] += half(q[i]) * key[i]
@@ -102,6 +111,9 @@ func (c *attnCase) reference(p int) []float64 {
 			top = max(top, scores[j])
 		}
 		sum := 0.0
+		if c.sinks != nil {
+			sum = math.Exp(float64(c.sinks[h]) - top)
+		}
 		for j, sc := range scores {
 			w := math.Exp(sc - top)
 			sum += w
@@ -130,12 +142,13 @@ func (c *attnCase) outputs(t testing.TB, workers, batch int, reserve bool) []flo
 		a.Reserve(c.n)
 	}
 	kv := c.cache(t)
+	batch = min(batch, kv.Batch())
 	out := make([]float32, c.n*c.spec.Heads*c.spec.ValDim)
 	for pos := 0; pos < c.n; pos += batch {
 		n := min(batch, c.n-pos)
 		c.fill(t, kv, pos+n)
 		qd, od := c.spec.Heads*c.spec.KeyDim, c.spec.Heads*c.spec.ValDim
-		a.Run(p, kv, out[pos*od:][:n*od], c.q[pos*qd:][:n*qd], n, pos)
+		a.Run(p, kv, out[pos*od:][:n*od], c.q[pos*qd:][:n*qd], c.sinks, n, pos)
 	}
 	return out
 }
@@ -210,7 +223,7 @@ func TestAttentionBitsAcrossSpans(t *testing.T) {
 		out := make([]float32, s.Heads*s.ValDim)
 		for _, pos := range []int{0, 300, 511, 512, 513, 1023, 1024, 1199} {
 			c.fill(t, kv, pos+1)
-			a.Run(p, kv, out, c.q[pos*s.Heads*s.KeyDim:][:s.Heads*s.KeyDim], 1, pos)
+			a.Run(p, kv, out, c.q[pos*s.Heads*s.KeyDim:][:s.Heads*s.KeyDim], c.sinks, 1, pos)
 			if a.split {
 				split++
 			}
@@ -218,6 +231,109 @@ func TestAttentionBitsAcrossSpans(t *testing.T) {
 		}
 		if split != 5 {
 			t.Fatalf("the keys were spread in %d of 5 cases", split)
+		}
+	}
+}
+
+// windows are cases of what a layer with a window and sinks computes: windows of one
+// key, within a block, at its borders, over several, and over more than a span.
+func windowCases(kvType KVType) []*attnCase {
+	var cases []*attnCase
+	s := Spec{Heads: 4, KVHeads: 2, KeyDim: 16, ValDim: 16, Scale: 0.25}
+	for i, w := range []int{1, 2, 6, 63, 64, 65, 66, 128, 200, 600} {
+		c := newAttnCase(uint64(100+i), s, kvType, min(4*w+150, 900), 4)
+		c.window = w
+		if i%2 == 0 {
+			c.sinks = []float32{-3, 0.5, 2, 9} // of little weight to nearly all
+		}
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func TestWindowsAndSinksAgreeWithFloat64(t *testing.T) {
+	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
+		for _, c := range windowCases(kvType) {
+			got := c.outputs(t, 1, 64, false)
+			tol := 3e-6
+			if kvType != KVF32 {
+				tol = 2e-3
+			}
+			for _, p := range []int{0, 1, c.window - 1, c.window, c.window + 1, 63, 64, 65, c.n / 2, c.n - 1} {
+				want := c.reference(p)
+				for i, w := range want {
+					if g := float64(got[p*len(want)+i]); !(math.Abs(g-w) <= tol) {
+						t.Fatalf("%v, window %d: position %d entry %d is %v, want %v", kvType, c.window, p, i, g, w)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A ring of the window's keys gives the bits that all keys give, whatever the
+// batches and workers, and keeps no more than it needs.
+func TestWindowBitsDependOnNothing(t *testing.T) {
+	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
+		for _, c := range windowCases(kvType) {
+			want := c.outputs(t, 1, 64, false)
+			for _, run := range []struct{ workers, batch int }{{1, 1}, {2, 7}, {3, 64}, {3, 1}} {
+				kerneltest.WantBits(t, fmt.Sprintf("%v, window %d, batch %d, workers %d", kvType, c.window, run.batch, run.workers), c.outputs(t, run.workers, run.batch, true), want)
+			}
+			kerneltest.Parity(t, &active, "attention in a window", func() []float32 { return c.outputs(t, 1, 64, false) })
+			kv := c.cache(t)
+			if most := (c.window+windowBatch)/kvBlock + 2; kv.ring > most {
+				t.Errorf("window %d keeps %d blocks", c.window, kv.ring)
+			}
+		}
+	}
+}
+
+// A windowed cache goes back as far as its keys reach, and beyond that to what a
+// mark has saved; what it then computes has the bits of a cache that never went on.
+func TestWindowGoesBack(t *testing.T) {
+	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
+		for _, c := range windowCases(kvType) {
+			want := c.outputs(t, 1, 64, false)
+			p := newTestPool(t, 1)
+			a, err := New(c.spec, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			od, qd := c.spec.Heads*c.spec.ValDim, c.spec.Heads*c.spec.KeyDim
+			from := func(kv *KV, pos int) {
+				out := make([]float32, od)
+				for ; pos < min(c.n, pos+70); pos++ {
+					c.fill(t, kv, pos+1)
+					a.Run(p, kv, out, c.q[pos*qd:][:qd], c.sinks, 1, pos)
+					kerneltest.WantBits(t, fmt.Sprintf("%v, window %d, position %d", kvType, c.window, pos), out, want[pos*od:][:od])
+					if pos%64 == 40 {
+						break
+					}
+				}
+			}
+			kv := c.cache(t)
+			at := c.n / 3
+			c.fill(t, kv, at)
+			mark := make([]byte, kv.MarkBytes())
+			kv.Save(mark)
+			c.fill(t, kv, c.n)
+			reached := c.n
+			for reached > 0 && kv.Reaches(reached-1) {
+				reached--
+			}
+			if reached > c.n-1 || reached == 0 && kv.ring*kvBlock < c.n {
+				t.Errorf("window %d: of %d positions it reaches back to %d", c.window, c.n, reached)
+			}
+			kv.Truncate(reached)
+			from(kv, reached)
+			kv.Load(mark, at)
+			if kv.Len() != at || !kv.Reaches(at) {
+				t.Fatalf("window %d: loaded to %d, want %d", c.window, kv.Len(), at)
+			}
+			from(kv, at)
+			kv.Truncate(0)
+			from(kv, 0)
 		}
 	}
 }
@@ -293,7 +409,7 @@ func TestKVTruncateAndAppend(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := make([]float32, 100*s.Heads*s.ValDim)
-		a.Run(p, kv, got, c.q, 100, 0)
+		a.Run(p, kv, got, c.q, nil, 100, 0)
 		kerneltest.WantBits(t, fmt.Sprintf("%v after Truncate", kvType), got, c.outputs(t, 1, 100, false))
 	}
 }
@@ -375,7 +491,7 @@ func TestAttentionAllocatesNothing(t *testing.T) {
 			if err := kv.Append(pos, c.k[pos*kd:][:kd], c.v[pos*kd:][:kd]); err != nil {
 				t.Fatal(err)
 			}
-			a.Run(p, kv, out, c.q[pos*qd:][:qd], 1, pos)
+			a.Run(p, kv, out, c.q[pos*qd:][:qd], nil, 1, pos)
 		}
 		runtime.ReadMemStats(&after)
 		best = min(best, after.Mallocs-before.Mallocs)
@@ -431,7 +547,7 @@ func benchAttention(b *testing.B, s Spec, kvType KVType, ctx, n, workers int) {
 	p := newTestPool(b, workers)
 	q, out := kerneltest.Randoms(rng, n*s.Heads*s.KeyDim, 1), make([]float32, n*s.Heads*s.ValDim)
 	for b.Loop() {
-		a.Run(p, kv, out, q, n, ctx-n)
+		a.Run(p, kv, out, q, nil, n, ctx-n)
 	}
 	macs := float64(n) * float64(ctx) * float64(s.Heads*(s.KeyDim+s.ValDim)) * float64(b.N)
 	b.ReportMetric(macs/b.Elapsed().Seconds()/1e9, "GMAC/s")

@@ -43,6 +43,9 @@ const (
 	kvBlock = vec.SoftmaxLen
 	// kvGroup is how many entries of a head share a scale in KVQ8_0.
 	kvGroup = 32
+	// windowBatch is how many positions may be appended to a windowed cache before
+	// their queries are computed.
+	windowBatch = 64
 	// kvTiny is the magnitude below which a group is stored as zeros, so that no
 	// product with it can be subnormal.
 	kvTiny = 1e-25
@@ -54,12 +57,13 @@ type KVSpec struct {
 	KeyDim int // entries of a head's key
 	ValDim int // entries of a head's value
 	Ctx    int // positions
+	Window int // positions that a query sees, its own included; 0: all
 	Type   KVType
 }
 
 func (s KVSpec) check() error {
 	const limit = 1 << 24
-	if s.Heads < 1 || s.KeyDim < 1 || s.ValDim < 1 || s.Ctx < 1 || s.Heads > limit || s.KeyDim > limit || s.ValDim > limit || s.Ctx > 1<<30 {
+	if s.Heads < 1 || s.KeyDim < 1 || s.ValDim < 1 || s.Ctx < 1 || s.Window < 0 || s.Heads > limit || s.KeyDim > limit || s.ValDim > limit || s.Ctx > 1<<30 {
 		return fmt.Errorf("KV cache of %d heads, keys of %d, values of %d, %d positions: out of range", s.Heads, s.KeyDim, s.ValDim, s.Ctx)
 	}
 	if int(s.Type) >= len(kvTypeNames) {
@@ -71,8 +75,36 @@ func (s KVSpec) check() error {
 func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 func (s KVSpec) valStride() int { return roundUp(s.ValDim, panel) }
-func (s KVSpec) blocks() int    { return (s.Ctx + kvBlock - 1) / kvBlock }
-func groups(dim int) int        { return (dim + kvGroup - 1) / kvGroup }
+
+// blocks returns how many blocks of positions are kept at once. With a window
+// they are a ring: what a batch of windowBatch queries sees, wherever it begins.
+func (s KVSpec) blocks() int {
+	all := (s.Ctx + kvBlock - 1) / kvBlock
+	if s.Window == 0 {
+		return all
+	}
+	return int(min(int64(all), spanned(int64(s.Window)-1+windowBatch)))
+}
+
+// spanned returns how many blocks n positions in a row can lie in.
+func spanned(n int64) int64 { return (n+kvBlock-2)/kvBlock + 1 }
+
+// MarkBytes returns the size of what Save keeps: the window's keys and values.
+func (s KVSpec) MarkBytes() int {
+	k, ks, v, vs := s.parts()
+	return s.Heads * s.marked() * (k + ks + v + vs)
+}
+
+// marked returns how many blocks a mark holds: those of the positions that the
+// next query sees.
+func (s KVSpec) marked() int {
+	if s.Window == 0 {
+		return 0
+	}
+	return int(min(int64(s.blocks()), spanned(max(1, int64(s.Window)-1))))
+}
+
+func groups(dim int) int { return (dim + kvGroup - 1) / kvGroup }
 
 // parts returns the sizes in bytes of a block's four parts: keys, scales of
 // keys, values, scales of values.
@@ -106,6 +138,9 @@ func (s KVSpec) Bytes() (int64, error) {
 // panels [KeyDim x 16 keys], and the values are panels [64 keys x 16 entries], ValDim
 // being padded to whole ones: both products of attention, queries x keys and
 // weights x values, run down panels.
+//
+// With a window only the latest blocks are kept: a block takes the place of the
+// one that lies a whole ring before it.
 type KV struct {
 	KVSpec
 	mem       []byte
@@ -114,7 +149,9 @@ type KV struct {
 	kBytes    int // where the scales of keys begin
 	vOff      int // where values begin
 	vsOff     int // where the scales of values begin
+	ring      int // blocks of a head
 	n         int
+	from      int // the first position that is still there; 0 without a window
 }
 
 // NewKV makes an empty cache in mem, which must be aligned to 4 bytes and at
@@ -134,18 +171,66 @@ func NewKV(s KVSpec, mem []byte) (*KV, error) {
 	return &KV{
 		KVSpec: s, mem: mem[:need],
 		headBytes: (k + ks + v + vs) * s.blocks(), blkBytes: k + ks + v + vs,
-		kBytes: k, vOff: k + ks, vsOff: k + ks + v,
+		kBytes: k, vOff: k + ks, vsOff: k + ks + v, ring: s.blocks(),
 	}, nil
 }
 
 // Len returns the number of positions stored.
 func (kv *KV) Len() int { return kv.n }
 
-// Truncate forgets positions n and later.
-func (kv *KV) Truncate(n int) { kv.n = min(max(n, 0), kv.n) }
+// Truncate forgets positions n and later. What lies before n may be gone already:
+// Reaches tells.
+func (kv *KV) Truncate(n int) {
+	if kv.n = min(max(n, 0), kv.n); kv.n == 0 {
+		kv.from = 0
+	}
+}
 
+// Reaches reports whether all positions that a query at position n sees are still
+// there. It is true of 0.
+func (kv *KV) Reaches(n int) bool { return n == 0 || kv.from <= kv.seenFrom(n) }
+
+// seenFrom returns the first position that a query at pos sees.
+func (kv *KV) seenFrom(pos int) int {
+	if kv.Window == 0 {
+		return 0
+	}
+	return max(0, pos-kv.Window+1)
+}
+
+// Batch returns how many positions may be appended before their queries are
+// computed: more would overwrite keys that the first of them see.
+func (kv *KV) Batch() int {
+	if kv.Window == 0 {
+		return kv.Ctx
+	}
+	return windowBatch
+}
+
+// Save copies what a query at position Len sees to dst, of MarkBytes.
+func (kv *KV) Save(dst []byte) {
+	kv.eachMarked(kv.n, func(block []byte) { dst = dst[copy(dst, block):] })
+}
+
+// Load brings a windowed cache back to the length n that it had at Save.
+func (kv *KV) Load(src []byte, n int) {
+	kv.n, kv.from = n, kv.seenFrom(n)/kvBlock*kvBlock
+	kv.eachMarked(n, func(block []byte) { src = src[copy(block, src):] })
+}
+
+// eachMarked visits the blocks of the positions that a query at position n sees
+// of those before it.
+func (kv *KV) eachMarked(n int, visit func(block []byte)) {
+	for h := range kv.Heads {
+		for b := kv.seenFrom(n) / kvBlock; b*kvBlock < n; b++ {
+			visit(kv.block(h, b))
+		}
+	}
+}
+
+// block returns the memory of a head's positions from b*kvBlock on.
 func (kv *KV) block(head, b int) []byte {
-	return kv.mem[head*kv.headBytes+b*kv.blkBytes:][:kv.blkBytes]
+	return kv.mem[head*kv.headBytes+b%kv.ring*kv.blkBytes:][:kv.blkBytes]
 }
 
 // view returns bytes as numbers; KV memory is aligned for it.
@@ -165,6 +250,9 @@ func (kv *KV) Append(pos int, k, v []float32) error {
 		return fmt.Errorf("key of %d and value of %d entries for a KV cache of %d x (%d, %d)", len(k), len(v), kv.Heads, kv.KeyDim, kv.ValDim)
 	}
 	j := pos % kvBlock
+	if j == 0 { // the block overwrites the one a ring before
+		kv.from = max(kv.from, pos-(kv.ring-1)*kvBlock)
+	}
 	keyAt := j/panel*kv.KeyDim*panel + j%panel // where entry 0 of the key goes; entries are a panel's width apart
 	valAt := j * panel                         // where entries 0..15 of the value go; the next ones follow a panel later
 	for h := range kv.Heads {
