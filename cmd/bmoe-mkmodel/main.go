@@ -102,6 +102,7 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	fs.IntVar(&set.ExpertFF, "expert-ff", 0, "inner width of an expert")
 	fs.IntVar(&set.Vocab, "vocab", 0, "tokens in the vocabulary")
 	fs.IntVar(&set.Ctx, "ctx", 0, "context length that the model claims")
+	fs.IntVar(&set.Window, "window", 0, "positions that the windowed layers of gpt-oss see")
 	fs.StringVar(&set.Type, "type", "", "type of the weights: "+strings.Join(synth.Types(), ", "))
 	fs.BoolVar(&set.Tied, "tied", false, "no output.weight: the head is the token embedding")
 	fs.Float64Var(&set.Yarn, "yarn", 0, "YaRN scaling factor of the positions, over ctx/factor original ones; 0 is none")
@@ -132,21 +133,22 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 		"heads": func() { o.spec.Heads = set.Heads }, "kv-heads": func() { o.spec.KVHeads = set.KVHeads },
 		"head-dim": func() { o.spec.HeadDim = set.HeadDim }, "experts": func() { o.spec.Experts = set.Experts },
 		"used": func() { o.spec.Used = set.Used }, "expert-ff": func() { o.spec.ExpertFF = set.ExpertFF },
-		"vocab": func() { o.spec.Vocab = set.Vocab }, "ctx": func() { o.spec.Ctx = set.Ctx }, "type": func() { o.spec.Type = strings.ToUpper(set.Type) },
+		"vocab": func() { o.spec.Vocab = set.Vocab }, "ctx": func() { o.spec.Ctx = set.Ctx }, "window": func() { o.spec.Window = set.Window }, "yarn": func() { o.spec.Yarn = set.Yarn }, "type": func() { o.spec.Type = strings.ToUpper(set.Type) },
 	} {
 		if fs.Changed(name) {
 			copyFlag()
 		}
 	}
-	o.spec.Tied, o.spec.Yarn, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Tied, set.Yarn, set.Shards, set.Seed, set.Name
+	o.spec.Tied, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Tied, set.Shards, set.Seed, set.Name
 	return o, fs, nil
 }
 
 func usage(fs *pflag.FlagSet) string {
-	return `bmoe-mkmodel writes a qwen3moe model with random weights.
+	return `bmoe-mkmodel writes a qwen3moe or gpt-oss model with random weights.
 
     bmoe-mkmodel -o tiny.gguf
     bmoe-mkmodel -o big.gguf --preset qwen3-30b-a3b --layers 8
+    bmoe-mkmodel -o oss.gguf --preset tiny-gpt-oss
 
 The model says nothing meaningful, but it runs like a real one: its experts are
 all used, and its text does not fall into a loop.

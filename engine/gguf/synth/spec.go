@@ -1,6 +1,6 @@
-// Package synth writes models of the qwen3moe family with random weights, of
-// any shape and in any of the usual types: tiny ones for tests, gigabytes for
-// benchmarks. The weights are scaled so that activations keep their size from
+// Package synth writes models of the qwen3moe and gpt-oss families with random
+// weights, of any shape and in any of the usual types: tiny ones for tests,
+// gigabytes for benchmarks. The weights are scaled so that activations keep their size from
 // layer to layer, experts are all used, and the text does not fall into a loop
 // of few tokens.
 package synth
@@ -26,6 +26,8 @@ type Spec struct {
 	Ctx      int    // the context length that the model claims
 	Type     string // a tensor type as quant.Type prints it, or a mix; see Types
 
+	Arch   string  // the family; empty: qwen3moe
+	Window int     // positions that gpt-oss's windowed layers see
 	Name   string  // general.name; empty: made from the shape
 	Tied   bool    // no output.weight: the head is the token embedding
 	Yarn   float64 // RoPE scaling factor over Ctx/Yarn positions; 0: none
@@ -39,6 +41,24 @@ var presets = map[string]Spec{
 		Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"qwen3-30b-a3b": {Layers: 48, Embd: 2048, Heads: 32, KVHeads: 4, HeadDim: 128, Experts: 128, Used: 8, ExpertFF: 768,
 		Vocab: 151936, Ctx: 40960, Type: "Q4_K_M"},
+	"tiny-gpt-oss": {Arch: archGPTOSS, Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
+		Vocab: 2048, Ctx: 1024, Type: "MXFP4_MOE", Window: 32},
+	"gpt-oss-20b": {Arch: archGPTOSS, Layers: 24, Embd: 2880, Heads: 64, KVHeads: 8, HeadDim: 64, Experts: 32, Used: 4, ExpertFF: 2880,
+		Vocab: 201088, Ctx: 131072, Type: "MXFP4_MOE", Window: 128, Yarn: 32},
+}
+
+// The families that can be written.
+const (
+	archQwen3MoE = "qwen3moe"
+	archGPTOSS   = "gpt-oss"
+)
+
+// arch returns the family's GGUF name.
+func (s *Spec) arch() string {
+	if s.Arch == "" {
+		return archQwen3MoE
+	}
+	return s.Arch
 }
 
 // Presets returns the names of the known shapes, sorted.
@@ -76,6 +96,10 @@ func (s *Spec) check() error {
 		}
 	}
 	switch {
+	case s.arch() != archQwen3MoE && s.arch() != archGPTOSS:
+		return fmt.Errorf("unknown family %q (known: %s, %s)", s.Arch, archGPTOSS, archQwen3MoE)
+	case (s.arch() == archGPTOSS) != (s.Window > 0):
+		return fmt.Errorf("window is %d: %s needs one, other families have none", s.Window, archGPTOSS)
 	case s.Heads%s.KVHeads != 0:
 		return fmt.Errorf("heads (%d) is not a multiple of kv-heads (%d)", s.Heads, s.KVHeads)
 	case s.HeadDim%2 != 0:
@@ -96,5 +120,5 @@ func (s *Spec) name() string {
 	if s.Name != "" {
 		return s.Name
 	}
-	return fmt.Sprintf("random qwen3moe %dx%d, %d of %d experts, %s", s.Layers, s.Embd, s.Used, s.Experts, s.Type)
+	return fmt.Sprintf("random %s %dx%d, %d of %d experts, %s", s.arch(), s.Layers, s.Embd, s.Used, s.Experts, s.Type)
 }

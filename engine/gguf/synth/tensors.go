@@ -70,15 +70,17 @@ type weight struct {
 // product of a vector of n elements of size 1 with rows of size g/sqrt(n) has
 // size g.
 const (
-	logitStd    = 3.0  // of the logits: a clear winner, but no certainty
-	qkNorm      = 1.6  // of the norms on queries and keys: attention looks at few positions, so the text depends on the context and does not cycle
-	attnStd     = 0.6  // of what attention then returns for values of size 1
-	routerStd   = 1.5  // of the router's logits
-	routerSkew  = 0.35 // of the logarithm of an expert's popularity factor, as real routers have favourites
-	gateStd     = 1.2  // of the gate's input to SiLU
-	hiddenStd   = 0.7  // of silu(gate) * up for that gate and an up of size 1
-	residualStd = 4.0  // of the residual stream after the last layer; the embedding is small beside it, or a tied head would repeat the last token
-	quietTokens = 1. / 16
+	logitStd         = 3.0  // of the logits: a clear winner, but no certainty
+	qkNorm           = 1.6  // of the norms on queries and keys: attention looks at few positions, so the text depends on the context and does not cycle
+	attnStd          = 0.6  // of what attention then returns for values of size 1
+	routerStd        = 1.5  // of the router's logits
+	routerSkew       = 0.35 // of the logarithm of an expert's popularity factor, as real routers have favourites
+	gateStd          = 1.2  // of the gate's input to SiLU
+	hiddenStd        = 0.7  // of silu(gate) * up for that gate and an up of size 1
+	hiddenClampedStd = 1.1  // of gpt-oss's activation for the same
+	biasStd          = 0.2  // of a bias, where its product has size 1
+	residualStd      = 4.0  // of the residual stream after the last layer; the embedding is small beside it, or a tied head would repeat the last token
+	quietTokens      = 1. / 16
 )
 
 // weights lists a model's tensors in file order.
@@ -118,20 +120,39 @@ func (s *Spec) weights() ([]weight, error) {
 			values, down = m.more, m.more
 		}
 		blk := func(name string) string { return fmt.Sprintf("blk.%d.%s.weight", i, name) }
+		qk, ffnNorm, hidden := 1.0, "ffn_norm", hiddenStd
+		if s.arch() == archGPTOSS { // nothing norms queries and keys, and its activation is larger
+			qk, ffnNorm, hidden = qkNorm, "post_attention_norm", hiddenClampedStd
+		}
 		list = append(list,
 			norm(blk("attn_norm"), embd, 1),
-			weight{name: blk("attn_q"), kind: m.base, dims: []int64{embd, heads}, std: over(1, embd)},
-			weight{name: blk("attn_k"), kind: m.base, dims: []int64{embd, kv}, std: over(1, embd)},
+			weight{name: blk("attn_q"), kind: m.base, dims: []int64{embd, heads}, std: over(qk, embd)},
+			weight{name: blk("attn_k"), kind: m.base, dims: []int64{embd, kv}, std: over(qk, embd)},
 			weight{name: blk("attn_v"), kind: values, dims: []int64{embd, kv}, std: over(1, embd)},
 			weight{name: blk("attn_output"), kind: m.base, dims: []int64{heads, embd}, std: over(branch/attnStd, heads)},
-			norm(blk("attn_q_norm"), dim, qkNorm),
-			norm(blk("attn_k_norm"), dim, qkNorm),
-			norm(blk("ffn_norm"), embd, 1),
+		)
+		if s.arch() == archQwen3MoE {
+			list = append(list, norm(blk("attn_q_norm"), dim, qkNorm), norm(blk("attn_k_norm"), dim, qkNorm))
+		}
+		list = append(list,
+			norm(blk(ffnNorm), embd, 1),
 			weight{name: blk("ffn_gate_inp"), kind: quant.F32, dims: []int64{embd, experts}, std: over(routerStd, embd), rows: s.popularity(i)},
 			weight{name: blk("ffn_gate_exps"), kind: m.experts, dims: []int64{embd, ff, experts}, std: over(gateStd, embd)},
 			weight{name: blk("ffn_up_exps"), kind: m.experts, dims: []int64{embd, ff, experts}, std: over(1, embd)},
-			weight{name: blk("ffn_down_exps"), kind: down, dims: []int64{ff, embd, experts}, std: over(branch*math.Sqrt(float64(s.Used))/hiddenStd, ff)},
+			weight{name: blk("ffn_down_exps"), kind: down, dims: []int64{ff, embd, experts}, std: over(branch*math.Sqrt(float64(s.Used))/hidden, ff)},
 		)
+		if s.arch() == archGPTOSS {
+			float := func(name string, std float64, dims ...int64) weight {
+				return weight{name: fmt.Sprintf("blk.%d.%s", i, name), kind: quant.F32, dims: dims, std: std}
+			}
+			list = append(list,
+				float("attn_sinks.weight", 1, int64(s.Heads)),
+				float("attn_q.bias", biasStd, heads), float("attn_k.bias", biasStd, kv), float("attn_v.bias", biasStd, kv),
+				float("attn_output.bias", branch*biasStd, embd), float("ffn_gate_inp.bias", biasStd, experts),
+				float("ffn_gate_exps.bias", biasStd, ff, experts), float("ffn_up_exps.bias", biasStd, ff, experts),
+				float("ffn_down_exps.bias", branch*biasStd, embd, experts),
+			)
+		}
 	}
 	return list, nil
 }

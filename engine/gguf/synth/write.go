@@ -84,34 +84,41 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 	if err != nil {
 		return err
 	}
+	arch, pre := s.arch(), "qwen2"
+	if arch == archGPTOSS {
+		pre = "gpt-4o"
+		if err := w.Set(arch+".attention.sliding_window", uint32(s.Window)); err != nil {
+			return err
+		}
+	}
 	tokens, types, merges := vocabulary(s.Vocab)
 	last := uint32(s.Vocab - 1) // <|im_end|>
 	keys := []struct {
 		key string
 		x   any
 	}{
-		{"general.architecture", "qwen3moe"},
+		{"general.architecture", arch},
 		{"general.type", "model"},
 		{"general.name", s.name()},
 		{"general.alignment", uint32(32)},
 		{"general.quantization_version", uint32(2)},
 		{"general.file_type", m.fileType},
-		{"qwen3moe.block_count", uint32(s.Layers)},
-		{"qwen3moe.context_length", uint32(s.Ctx)},
-		{"qwen3moe.embedding_length", uint32(s.Embd)},
-		{"qwen3moe.feed_forward_length", uint32(s.ExpertFF * s.Used)}, // of a dense layer; there is none
-		{"qwen3moe.attention.head_count", uint32(s.Heads)},
-		{"qwen3moe.attention.head_count_kv", uint32(s.KVHeads)},
-		{"qwen3moe.attention.key_length", uint32(s.HeadDim)},
-		{"qwen3moe.attention.value_length", uint32(s.HeadDim)},
-		{"qwen3moe.attention.layer_norm_rms_epsilon", float32(1e-6)},
-		{"qwen3moe.rope.freq_base", float32(1e6)},
-		{"qwen3moe.expert_count", uint32(s.Experts)},
-		{"qwen3moe.expert_used_count", uint32(s.Used)},
-		{"qwen3moe.expert_feed_forward_length", uint32(s.ExpertFF)},
-		{"qwen3moe.vocab_size", uint32(s.Vocab)},
+		{arch + ".block_count", uint32(s.Layers)},
+		{arch + ".context_length", uint32(s.Ctx)},
+		{arch + ".embedding_length", uint32(s.Embd)},
+		{arch + ".feed_forward_length", uint32(s.ExpertFF * s.Used)}, // of a dense layer; there is none
+		{arch + ".attention.head_count", uint32(s.Heads)},
+		{arch + ".attention.head_count_kv", uint32(s.KVHeads)},
+		{arch + ".attention.key_length", uint32(s.HeadDim)},
+		{arch + ".attention.value_length", uint32(s.HeadDim)},
+		{arch + ".attention.layer_norm_rms_epsilon", float32(1e-6)},
+		{arch + ".rope.freq_base", float32(1e6)},
+		{arch + ".expert_count", uint32(s.Experts)},
+		{arch + ".expert_used_count", uint32(s.Used)},
+		{arch + ".expert_feed_forward_length", uint32(s.ExpertFF)},
+		{arch + ".vocab_size", uint32(s.Vocab)},
 		{"tokenizer.ggml.model", "gpt2"},
-		{"tokenizer.ggml.pre", "qwen2"},
+		{"tokenizer.ggml.pre", pre},
 		{"tokenizer.ggml.tokens", tokens},
 		{"tokenizer.ggml.token_type", types},
 		{"tokenizer.ggml.merges", merges},
@@ -130,9 +137,9 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 		return nil
 	}
 	return errors.Join(
-		w.Set("qwen3moe.rope.scaling.type", "yarn"),
-		w.Set("qwen3moe.rope.scaling.factor", float32(s.Yarn)),
-		w.Set("qwen3moe.rope.scaling.original_context_length", uint32(float64(s.Ctx)/s.Yarn)))
+		w.Set(arch+".rope.scaling.type", "yarn"),
+		w.Set(arch+".rope.scaling.factor", float32(s.Yarn)),
+		w.Set(arch+".rope.scaling.original_context_length", uint32(float64(s.Ctx)/s.Yarn)))
 }
 
 // piece is the unit of work: about as much as a core's cache holds.
