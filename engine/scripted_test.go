@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +61,8 @@ func (s *scriptedState) Mark() error               { return nil }
 func (s *scriptedState) Rewind(n int) (int, error) { s.n = n; return n, nil }
 func (s *scriptedState) Marks() model.Marks        { return model.Marks{} }
 func (s *scriptedState) Bytes() int64              { return 0 }
+func (s *scriptedState) Save(io.Writer) error      { return errors.ErrUnsupported }
+func (s *scriptedState) Load(io.Reader) error      { return errors.ErrUnsupported }
 func (s *scriptedState) Close() error              { return nil }
 
 // gptOSSText opens a file with the special tokens of gpt-oss, the bytes, and its

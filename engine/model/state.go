@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"bmoe/engine/kernel/attn"
@@ -28,6 +29,13 @@ type State interface {
 	Marks() Marks
 	// Bytes returns the memory of a full state, its marks included.
 	Bytes() int64
+	// Save writes the state without its marks. Load takes it back into a state of
+	// the same model and KV type with room for it, whatever was in it before. After
+	// an error of Load the state is empty. That what is loaded belongs to this
+	// model is the caller's to know; only sizes are checked, and that nothing was
+	// damaged. On a dirty state Save is an error.
+	Save(w io.Writer) error
+	Load(r io.Reader) error
 	Close() error
 }
 
@@ -58,8 +66,11 @@ type layerState interface {
 	// markBytes returns the size of what a mark keeps of the layer, at most: 0 if
 	// it reaches every length. It does not change.
 	markBytes() int
-	// save copies to dst, of markBytes, all that load needs to bring the layer
-	// back to its present length n.
+	// savedBytes returns the size of what save copies at length n. Of a layer
+	// that needs marks it is at most markBytes.
+	savedBytes(n int) int
+	// save copies to dst all that load needs to bring the layer, or one of the same
+	// shape, to its present length n.
 	save(dst []byte)
 	load(src []byte, n int)
 }
@@ -276,6 +287,7 @@ type kvLayer struct{ *attn.KV }
 func (k kvLayer) reaches(n int) bool     { return k.Reaches(n) }
 func (k kvLayer) truncate(n int)         { k.Truncate(n) }
 func (k kvLayer) markBytes() int         { return k.MarkBytes() }
+func (k kvLayer) savedBytes(n int) int   { return k.SavedBytes(n) }
 func (k kvLayer) save(dst []byte)        { k.Save(dst) }
 func (k kvLayer) load(src []byte, n int) { k.Load(src, n) }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"bmoe/engine/kernel"
@@ -33,6 +35,7 @@ func (r *recurrentLayer) truncate(n int) {
 	clear(r.mem)
 }
 func (r *recurrentLayer) markBytes() int         { return len(r.mem) }
+func (r *recurrentLayer) savedBytes(int) int     { return len(r.mem) }
 func (r *recurrentLayer) save(dst []byte)        { copy(dst, r.mem) }
 func (r *recurrentLayer) load(src []byte, _ int) { copy(r.mem, src) }
 
@@ -48,10 +51,10 @@ func (r *recurrentLayer) see(id int32) {
 }
 
 // hybrid is a state with a layer of every kind.
-func hybrid(t *testing.T, mark int64) *state {
+func hybrid(t *testing.T, mark int64, more ...layerSpec) *state {
 	t.Helper()
 	kv := kvSpec{attn.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200, Type: attn.KVF32}}
-	s, err := newState(200, []layerSpec{kv, recurrentSpec{mark}, kv})
+	s, err := newState(200, append([]layerSpec{kv, recurrentSpec{mark}, kv}, more...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,6 +267,118 @@ func TestRewoundStateGivesTheSameLogits(t *testing.T) {
 		got, err := logits(context.Background(), c.ids...)
 		if err != nil || !bytes.Equal(got, c.want) {
 			t.Errorf("from %d on the logits are others, %v", c.to, err)
+		}
+	}
+}
+
+// TestSavedStateGoesOn: what was saved goes on in another state as in the first,
+// also with more room, and what is damaged leaves an empty one.
+func TestSavedStateGoesOn(t *testing.T) {
+	windowed := kvSpec{attn.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200, Window: 20}}
+	s := hybrid(t, 24, windowed)
+	for i := range int32(70) { // more than one block of keys
+		forward(t, s, false, i)
+	}
+	var file bytes.Buffer
+	if err := s.Save(&file); err != nil {
+		t.Fatal(err)
+	}
+	to := hybrid(t, 24, windowed)
+	forward(t, to, false, 9, 9, 9)
+	if err := to.Mark(); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Load(bytes.NewReader(file.Bytes())); err != nil || to.Len() != 70 || to.Marks().Kept != 0 {
+		t.Fatalf("loaded %d positions and %d marks, %v", to.Len(), to.Marks().Kept, err)
+	}
+	contents := func(s *state) []byte {
+		var b bytes.Buffer
+		if err := s.Save(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	forward(t, s, false, 70)
+	forward(t, to, false, 70)
+	if !bytes.Equal(contents(s), contents(to)) {
+		t.Error("a loaded state goes on in another way")
+	}
+	for name, b := range map[string][]byte{
+		"empty": {}, "cut": file.Bytes()[:file.Len()-5], "cut early": file.Bytes()[:20], "no state": []byte("GGUF, but no state of anything"),
+		"damaged": func() []byte { b := bytes.Clone(file.Bytes()); b[len(b)/2] ^= 1; return b }(),
+	} {
+		to := hybrid(t, 24, windowed)
+		forward(t, to, false, 9, 9, 9)
+		if err := to.Load(bytes.NewReader(b)); err == nil || to.Len() != 0 {
+			t.Errorf("%s: %d positions, %v", name, to.Len(), err)
+		}
+		fresh := hybrid(t, 24, windowed)
+		forward(t, fresh, false, 1, 2)
+		forward(t, to, false, 1, 2) // as usable as a new one
+		if to.layers[1].(*recurrentLayer).digest() != fresh.layers[1].(*recurrentLayer).digest() {
+			t.Errorf("%s: the state was not emptied", name)
+		}
+	}
+	forward(t, s, true, 1)
+	if err := s.Save(&file); !errors.Is(err, errDirty) {
+		t.Errorf("a dirty state is saved: %v", err)
+	}
+	short, err := newState(71, []layerSpec{recurrentSpec{24}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer short.Close()
+	if err := short.Load(bytes.NewReader(file.Bytes())); err == nil || !strings.Contains(err.Error(), "4 layers") {
+		t.Errorf("another model's state: %v", err)
+	}
+}
+
+// TestSavedStateOfAModel: the logits behind a saved state are those behind the
+// state itself, for every KV type and in a larger context.
+func TestSavedStateOfAModel(t *testing.T) {
+	m := load(t, conform.File(t, "models/qwen3moe.gguf"), kernel.Fast, 2, 32)
+	for _, kv := range []attn.KVType{attn.KVF16, attn.KVF32, attn.KVQ8_0} {
+		state := func(n int) State {
+			st, err := m.arch.NewState(n, kv)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { st.Close() })
+			return st
+		}
+		next := func(st State, ids ...int32) []float32 {
+			l := make([]float32, m.arch.Info().Vocab)
+			if err := m.arch.Forward(context.Background(), st, ids, l); err != nil {
+				t.Fatal(err)
+			}
+			return l
+		}
+		from := state(64)
+		next(from, 1, 2, 3, 4, 5)
+		var file bytes.Buffer
+		if err := from.Save(&file); err != nil {
+			t.Fatal(err)
+		}
+		saved := file.Bytes()
+		to := state(200)
+		if err := to.Load(bytes.NewReader(saved)); err != nil {
+			t.Fatal(err)
+		}
+		if want, got := next(from, 6, 7), next(to, 6, 7); !slices.Equal(got, want) {
+			t.Errorf("%v: behind a saved state the logits are others", kv)
+		}
+		if err := state(4).Load(bytes.NewReader(saved)); err == nil || !strings.Contains(err.Error(), "5 positions") {
+			t.Errorf("%v: loaded into a context of 4: %v", kv, err)
+		}
+		other, err := m.arch.NewState(64, (kv+1)%3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Load(bytes.NewReader(saved)); err == nil || !strings.Contains(err.Error(), "bytes") {
+			t.Errorf("%v loaded as %v: %v", kv, (kv+1)%3, err)
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

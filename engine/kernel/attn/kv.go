@@ -207,12 +207,19 @@ func (kv *KV) Batch() int {
 	return windowBatch
 }
 
-// Save copies what a query at position Len sees to dst, of MarkBytes.
+// SavedBytes returns the size of what Save copies at length n.
+func (kv *KV) SavedBytes(n int) int {
+	size := 0
+	kv.eachMarked(n, func(block []byte) { size += len(block) })
+	return size
+}
+
+// Save copies what a query at position Len sees to dst, of SavedBytes.
 func (kv *KV) Save(dst []byte) {
 	kv.eachMarked(kv.n, func(block []byte) { dst = dst[copy(dst, block):] })
 }
 
-// Load brings a windowed cache back to the length n that it had at Save.
+// Load brings a cache of the same shape to the length n that another had at Save.
 func (kv *KV) Load(src []byte, n int) {
 	kv.n, kv.from = n, kv.seenFrom(n)/kvBlock*kvBlock
 	kv.eachMarked(n, func(block []byte) { src = src[copy(block, src):] })
