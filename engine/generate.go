@@ -191,6 +191,7 @@ type answer struct {
 	reasoning *chat.Reasoning // nil with Raw
 	text      []byte          // of a raw answer; else in reasoning
 	record    profile.Record
+	walls     []float32 // seconds of each decoded token, as many as a comparison may want
 }
 
 // run prefills and generates.
@@ -204,10 +205,11 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 		return nil, err
 	}
 	sampler.Accept(ids...)
-	run := &backend.Run{N: len(s.runs) + 1, Prompt: b.request.Text, When: time.Now(), Settings: s.cfg.Values(), ColdCache: s.cacheIsEmpty(),
+	run := &backend.Run{N: s.ran + 1, Prompt: b.request.Text, When: time.Now(), Settings: s.cfg.Values(), ColdCache: s.cacheIsEmpty(),
 		StartKey: s.startKey(b, ids, limit)}
 	// Room for the answer, so that decoding allocates nothing.
-	a := &answer{ids: make([]int32, 0, limit), text: make([]byte, 0, 8*limit), decoder: s.text.Tokenizer.NewDecoder()}
+	a := &answer{ids: make([]int32, 0, limit), text: make([]byte, 0, 8*limit), walls: make([]float32, 0, min(limit, profile.HistoryTokens)),
+		decoder: s.text.Tokenizer.NewDecoder()}
 	if !s.cfg.Raw {
 		a.reasoning = chat.NewReasoning(rendered)
 	}
@@ -274,6 +276,9 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 			s.meter.first()
 		} else {
 			s.meter.token(id, &a.record)
+			if len(a.walls) < cap(a.walls) {
+				a.walls = append(a.walls, float32(float64(a.record.Wall)/1e9))
+			}
 		}
 		s.emit(a, id, step, b.request.OnDelta)
 		switch {
@@ -382,7 +387,8 @@ func (s *Session) finish(run *backend.Run, a *answer, b *beginning, ids []int32,
 	if a.reasoning != nil {
 		message = a.reasoning.Message()
 	}
-	run.Sum = s.meter.rec.Sum()
+	s.ran++
+	run.Sum, run.Walls = s.meter.rec.Sum(), slices.Clone(a.walls)
 	r := &run.Result
 	r.Text, r.Reasoning = message.Content, message.Reasoning
 	r.TokenIDs = a.ids
@@ -390,7 +396,6 @@ func (s *Session) finish(run *backend.Run, a *answer, b *beginning, ids []int32,
 	sum := sha256.Sum256([]byte(s.text.Tokenizer.Decode(a.ids, true)))
 	r.TextSHA256 = hex.EncodeToString(sum[:])
 	s.fillResult(r, run)
-	s.runs = append(s.runs, run)
 	switch {
 	case s.cfg.Raw:
 	case run.Err != nil && len(a.ids) == 0:

@@ -51,7 +51,7 @@ type Session struct {
 	dropped      int     // turns of the conversation that no longer fitted
 	ids          []int32 // what the state has seen
 	last         *beginning
-	runs         []*backend.Run
+	ran          int       // runs so far
 	logits       []float32 // [vocab]
 
 	meter meter
@@ -76,9 +76,6 @@ func (s *Session) Config() Config { return s.cfg }
 
 // Warnings returns what opening had to say, a line each.
 func (s *Session) Warnings() []string { return s.warnings }
-
-// Runs returns the session's runs in order.
-func (s *Session) Runs() []*backend.Run { return s.runs }
 
 // Text returns the model's vocabulary and template.
 func (s *Session) Text() *Text { return s.text }

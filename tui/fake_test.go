@@ -38,6 +38,7 @@ type fakeEngine struct {
 	failWith  error
 	breaks    error // a run ends with it half way
 	simulated bool
+	disturbed profile.Disturbed
 }
 
 const answerText = "Because the model file is mapped: on this host its four lanes are served one at a time. Press F2 and ask again.\n\nIn numbers: compute takes 107 ms of 316, and the rest is waiting."
@@ -112,6 +113,7 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 	s.Prompt, s.PromptDone, s.Phase = 24, 0, profile.Prefill
 	s.Elapsed = 0
 	cold, cfg := f.cold, f.cfg
+	var walls []float32
 	f.cold = false
 	f.mu.Unlock()
 	var text, thought strings.Builder
@@ -134,7 +136,7 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 			err = f.breaks
 			break
 		}
-		f.token(i, cfg)
+		walls = append(walls, f.token(i, cfg))
 		text.WriteString(d.Text)
 		thought.WriteString(d.Reasoning)
 		onDelta(d)
@@ -145,7 +147,7 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Phase = profile.Idle
-	r := &backend.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Settings: cfg.Values(), Sum: s.Sum, StartKey: f.text, ColdCache: cold, Err: err}
+	r := &backend.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Settings: cfg.Values(), Sum: s.Sum, Walls: walls, Disturbed: f.disturbed, StartKey: f.text, ColdCache: cold, Err: err}
 	f.result(&r.Result, text.String())
 	if err != nil {
 		r.Result.StopReason = "cancelled"
@@ -162,7 +164,8 @@ func stallOf(c engine.Config) int64 {
 	return stall
 }
 
-func (f *fakeEngine) token(i int, cfg engine.Config) {
+// token returns the seconds that a token took.
+func (f *fakeEngine) token(i int, cfg engine.Config) float32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := &f.s
@@ -205,6 +208,7 @@ func (f *fakeEngine) token(i int, cfg engine.Config) {
 	s.Lanes.BusyNanos += 320 * 2_500_000
 	s.Process.CPUPerToken = profile.Some[int64](860_000_000)
 	s.Process.MajFltPerToken = profile.Some(0.0)
+	return float32(r.Wall) / 1e9
 }
 
 func (f *fakeEngine) result(r *profile.Result, text string) {
@@ -226,6 +230,7 @@ func (f *fakeEngine) result(r *profile.Result, text string) {
 	if f.cfg.ReleaseMmap {
 		r.IO.P50 = profile.Some(1.20)
 	}
+	r.TokenIDs = make([]int32, s.Step)
 	if f.simulated {
 		r.Flags = []string{"simulated"}
 	}

@@ -63,6 +63,11 @@ func (d *deltaBuffer) take() (text, reasoning string, thought int64, thinking bo
 
 // drain moves what the engine has said so far into the transcript.
 func (m *Model) drain() {
+	m.takeLegs()
+	m.drainBuffer()
+}
+
+func (m *Model) drainBuffer() {
 	if m.answer == nil || m.deltas == nil {
 		return
 	}
@@ -118,6 +123,9 @@ func (m *Model) again() tea.Cmd {
 		return nil
 	}
 	m.chat.follow = true
+	if old, now, ok := m.runs.Missing(m.cfg.Values()); ok {
+		return m.againPair(old, now)
+	}
 	return m.run("", true, m.eng.Again)
 }
 
@@ -164,17 +172,15 @@ func (m *Model) halt() {
 // onDone takes a finished, stopped or failed generation.
 func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	m.drain()
+	m.legs = nil
 	m.answer.live, m.answer.thinking = false, false
 	err := failure(msg.run, msg.err)
 	stopped := m.stopping || errors.Is(err, context.Canceled)
 	m.stop, m.deltas, m.cfg = nil, nil, msg.cfg
 	m.status = "" // what it said was of the run
 	if msg.run != nil {
-		m.repeatable = true
-		m.runs.add(msg.run, msg.done)
-		m.answer.tag = strings.TrimSpace(fmt.Sprintf("run %d %s", msg.run.N, m.answer.tag))
-		m.chat.addNote(m.now(), false, m.runs.summary(msg.run))
-		if line := m.runs.verdict(len(m.runs.runs) - 1); line != "" && msg.again {
+		m.closeAnswer(msg.run, msg.done)
+		if line := m.runs.verdict(); line != "" && msg.again {
 			m.chat.addNote(m.now(), false, line)
 		}
 	}

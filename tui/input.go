@@ -243,7 +243,7 @@ func (m *Model) ctrlC() tea.Cmd {
 // askToQuit quits at the second press; while there is nothing to lose, at the
 // first.
 func (m *Model) askToQuit(key string) tea.Cmd {
-	if m.state == loading || m.state != generating && len(m.runs.runs) == 0 || m.now().Before(m.armed) {
+	if m.state == loading || m.state != generating && m.runs.Last() == nil || m.now().Before(m.armed) {
 		return tea.Quit
 	}
 	m.armed = m.now().Add(armedFor)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -144,9 +145,9 @@ func TestLanesAndBudgetSteps(t *testing.T) {
 
 func TestAgainComparesTheTwoRuns(t *testing.T) {
 	h := afterPair(t, 120, 40, Options{})
-	h.said("run 2 against run 1 (release-mmap on)", "text identical", "+51 %")
+	h.said("run 2 against run 1 (release-mmap on): faster +", "; 4.70 tok/s from 3.12; text identical")
 	h.keys("f10")
-	h.wants("1 baseline", "2 release-mmap on", "identical")
+	h.wants("1      lanes 4", "base", "2      release-mmap on", "faster +", "identical")
 	h.keys("esc")
 	h.lacks("settings that differ")
 }
@@ -155,7 +156,7 @@ func TestADifferentTextIsNoticed(t *testing.T) {
 	h := afterPair(t, 120, 40, Options{})
 	h.f.script = append([]backend.Delta{{Text: "No. "}}, h.f.script...)
 	h.keys("ctrl+g")
-	h.wait("the third run", func() bool { return len(h.m.runs.runs) == 3 && h.m.state == idle })
+	h.wait("the third run", func() bool { return len(h.m.runs.All()) == 3 && h.m.state == idle })
 	h.said("text DIFFERS")
 }
 
@@ -163,20 +164,102 @@ func TestRunsThatCannotBeComparedSayWhy(t *testing.T) {
 	h := afterPair(t, 120, 40, Options{})
 	h.ask("And on Linux?")
 	h.keys("ctrl+g")
-	h.wait("the fourth run", func() bool { return len(h.m.runs.runs) == 4 && h.m.state == idle })
-	h.said("run 4 is not compared with run 3: one run started with a warm cache; text identical; ^G once more: the next pair starts alike")
-	h.keys("f10", "up", "enter") // run 3 becomes the baseline
-	h.wants("3 baseline (chosen)", "another start")
+	h.wait("the fourth run", func() bool { return len(h.m.runs.All()) == 4 && h.m.state == idle })
+	h.said("run 4 against run 3 (same settings): not comparable: run 3 started with a warm cache; text identical")
+	h.keys("f10", "up", "enter") // run 3 becomes the base
+	h.wants("3      base (chosen)", "not comparable")
 	h.keys("up")
-	h.wants("not compared with run 3: the runs did not start from the same state")
+	h.wants("not comparable: they did not start alike")
 	h.keys("down")
 	h.keys("enter") // and is let go
 	h.lacks("(chosen)")
-	h.wants("Why is thi", "And on Linux?", "Esc close", "no pair with 3", "lanes 4, cache 3000 MiB, overlap on, release-mmap on")
+	h.wants("Why is thi", "And on Linux?", "Esc close", "lanes 4, cache 3000 MiB, overlap on, release-mmap on")
 	h.lacks("q quit")
-	h.keys("esc", "ctrl+g") // as advised
-	h.wait("the fifth run", func() bool { return len(h.m.runs.runs) == 5 && h.m.state == idle })
-	h.said("run 5 against run 4 (same settings)")
+	h.keys("esc", "ctrl+g")
+	h.wait("the fifth run", func() bool { return len(h.m.runs.All()) == 5 && h.m.state == idle })
+	h.keys("f10", "down", "down")
+	h.wants("4 x2", "2 equal runs, median 4.70 tok/s, from lowest to highest 0")
+}
+
+// From the second question on there is no run that started alike: again makes
+// both, under the old settings and under those in force, and compares them.
+func TestAToggleAndAgainAlwaysCompare(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.ask("Why?")
+	h.ask("And on Linux?")
+	h.keys("f2")
+	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	h.keys("ctrl+g")
+	h.wait("both legs", func() bool { return len(h.m.runs.All()) == 4 && h.m.state == idle })
+	h.said("release-mmap off: applied", "release-mmap on: applied", "run 4 against run 3 (release-mmap on): faster +")
+	var tags []string
+	for _, b := range h.m.chat.blocks {
+		if b.kind == fromModel {
+			tags = append(tags, b.tag)
+		}
+	}
+	if want := []string{"run 1", "run 2", "run 3 again, 1 of 2", "run 4 again, 2 of 2"}; !slices.Equal(tags, want) {
+		t.Errorf("answers %q, want %q", tags, want)
+	}
+	if !f.Config().ReleaseMmap {
+		t.Error("the settings did not end as the user set them")
+	}
+	h.keys("f4", "ctrl+g") // now there is a run to compare with
+	h.wait("one more run", func() bool { return len(h.m.runs.All()) == 5 && h.m.state == idle })
+	h.said("run 5 against run 3 (lanes 8, release-mmap on): faster +")
+}
+
+// A pair that is stopped in its first leg leaves the settings as the user set them.
+func TestAStoppedPairKeepsTheSettings(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.ask("Why?")
+	h.ask("And on Linux?")
+	h.keys("f2")
+	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	f.step = make(chan struct{})
+	h.keys("ctrl+g")
+	for range 20 {
+		f.step <- struct{}{}
+	}
+	h.keys("esc")
+	h.wait("the stop", func() bool { return h.m.state == idle })
+	if got := len(h.m.runs.All()); got != 3 || !f.Config().ReleaseMmap || h.m.cfg.ReleaseMmap != true {
+		t.Errorf("%d runs, release-mmap %v", got, f.Config().ReleaseMmap)
+	}
+	h.said("stopped")
+}
+
+// A run stopped with Esc is compared over the tokens that both have.
+func TestAStoppedRunIsCompared(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.ask("Why?")
+	h.keys("f2")
+	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	f.step = make(chan struct{})
+	h.keys("ctrl+g")
+	for range 30 {
+		f.step <- struct{}{}
+	}
+	h.keys("esc")
+	h.wait("the stop", func() bool { return h.m.state == idle })
+	h.said("run 2 against run 1 (release-mmap on): faster +", "tokens that both have; text identical")
+}
+
+func TestADisturbedRunIsNotCompared(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.ask("Why?")
+	f.disturbed.CPU = profile.Some(true)
+	h.keys("f2")
+	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	h.keys("ctrl+g")
+	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })
+	h.said("hit 60.9 %; disturbed: CPU", "run 2 against run 1 (release-mmap on): not comparable: disturbed: CPU; text identical")
+	h.keys("f10")
+	h.wants("not comparable: d")
 }
 
 func TestNothingToRepeat(t *testing.T) {
@@ -197,7 +280,7 @@ func TestARunThatBreaksPartWaySaysSo(t *testing.T) {
 	h := start(t, 120, 40, Options{}, f)
 	h.ask("Why?")
 	h.said("failed: read model.gguf at 4096: input/output error")
-	if len(h.m.runs.runs) != 1 {
+	if len(h.m.runs.All()) != 1 {
 		t.Error("the broken run is not in the list")
 	}
 }
@@ -226,7 +309,7 @@ func TestEscStopsTheAnswer(t *testing.T) {
 	h.wait("the run to stop", func() bool { return h.m.state == idle })
 	h.said("stopped", "20 tokens")
 	h.lacks("failed")
-	if len(h.m.runs.runs) != 1 || !errors.Is(h.m.runs.runs[0].Err, context.Canceled) {
+	if len(h.m.runs.All()) != 1 || !errors.Is(h.m.runs.All()[0].Err, context.Canceled) {
 		t.Errorf("the stopped run is not in the list")
 	}
 }
@@ -343,13 +426,11 @@ func TestCtrlCQuitsAtOnceWithoutARun(t *testing.T) {
 // On leaving, the last runs stay on the terminal as a short table.
 func TestTheLastRunsAreToldOnLeaving(t *testing.T) {
 	h := start(t, 80, 24, Options{}, newFake())
-	h.ask("Why?")
-	for range lastRuns {
-		h.keys("ctrl+g")
-		h.wait("the answer", func() bool { return h.m.state == idle })
+	for range 1 + lastRuns {
+		h.ask("Why?") // with a warm cache from the second on: none is pooled
 	}
 	lines := h.m.farewell()
-	if len(lines) != 1+lastRuns || !strings.Contains(lines[0], "the last 5 of 6") || !strings.HasPrefix(lines[lastRuns], "  6 ") || !strings.Contains(lines[lastRuns], "identical") {
+	if len(lines) != 1+lastRuns || !strings.Contains(lines[0], "the last 5 of 6") || !strings.HasPrefix(lines[lastRuns], "6 ") || !strings.Contains(lines[lastRuns], "identical") {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
 	for _, l := range lines {
@@ -417,7 +498,7 @@ func TestAPromptSentWhileLoadingWaits(t *testing.T) {
 	h.wants("waiting")
 	h.lacks("lanes 0", "cache 0") // nothing is known of them yet
 	close(go1)
-	h.wait("the answer", func() bool { return h.m.state == idle && len(h.m.runs.runs) == 1 })
+	h.wait("the answer", func() bool { return h.m.state == idle && len(h.m.runs.All()) == 1 })
 	if f.prompts[0] != "hello" {
 		t.Fatalf("sent %q", f.prompts)
 	}
@@ -452,7 +533,7 @@ func TestARefusedPromptComesBack(t *testing.T) {
 	h.wait("the refusal", func() bool { return h.m.state == idle })
 	h.said("failed: the prompt has 5000 tokens, the context 4096: shorten it")
 	h.wants("> long")
-	if len(h.m.runs.runs) != 0 {
+	if len(h.m.runs.All()) != 0 {
 		t.Error("a refusal is in the list of runs")
 	}
 }
@@ -612,11 +693,11 @@ func TestPressesDuringAChangeAddUp(t *testing.T) {
 	h := start(t, 120, 40, Options{}, f)
 	h.ask("hello")
 	h.keys("f6", "f6", "f6", "f4", "f2", "f2", "ctrl+g")
-	h.wait("the second run", func() bool { return h.m.state == idle && len(h.m.runs.runs) == 2 })
+	h.wait("the second run", func() bool { return h.m.state == idle && len(h.m.runs.All()) == 2 })
 	if c := f.Config(); c.Cache.MiB() != 9000 || c.Lanes != 8 || c.ReleaseMmap {
 		t.Errorf("in force: %d MiB, %d lanes, release %v", c.Cache.MiB(), c.Lanes, c.ReleaseMmap)
 	}
-	if r := h.m.runs.runs[1]; r.Settings[1].Shown != "9000 MiB" {
+	if r := h.m.runs.All()[1]; r.Settings[1].Shown != "9000 MiB" {
 		t.Errorf("the run started before the changes: %v", r.Settings)
 	}
 }
@@ -626,19 +707,19 @@ func TestTimesATokenAreListedInMilliseconds(t *testing.T) {
 	h := afterPair(t, 120, 40, Options{})
 	h.keys("f10")
 	h.wants("other in ms/token", "78.8")
-	r := h.m.runs.runs[0]
+	r := h.m.runs.All()[0]
 	r.Result.PerToken.Wall, r.Result.PerToken.Stall, r.Result.PerToken.Mgmt = profile.Some(3.2), profile.Some(2.5), profile.Some(0.00002)
 	h.wants("2500", "0.02", "78.8")
 }
 
 func TestARunsFlagsAreInTheList(t *testing.T) {
 	h := afterPair(t, 80, 24, Options{})
-	h.m.runs.runs[0].Result.Flags = []string{"simulated", "contended"}
+	h.m.runs.All()[0].Result.Flags = []string{"simulated", "traced"}
 	h.keys("f10")
-	h.wants("SIM CONTENDED")
-	for _, w := range []int{60, 70, 110, 200} {
+	h.wants("SIM, TRACED")
+	for _, w := range []int{78, 80, 110, 200} {
 		h.send(tea.WindowSizeMsg{Width: w, Height: 24})
-		h.wants("SIM CONTENDED")
+		h.wants("SIM, TRACED")
 	}
 }
 
@@ -661,7 +742,7 @@ func TestARunStoppedInPrefillSaysSo(t *testing.T) {
 	h.said("stopped in prefill after 16 of 24 prompt tokens")
 	h.lacks("stopping", "0 tokens")
 	h.keys("f10")
-	h.wants("1 stopped in prefill")
+	h.wants("1      stopped in prefill")
 	h.lacks("n/a tok/s", "n/a ms/token")
 }
 
@@ -706,7 +787,7 @@ func TestFiguresOfTheOldSettingsSayWhoseTheyAre(t *testing.T) {
 	h.wants("settings changed after run 1", "run 1: p50 2.49", "run 1: hit 60.9 %")
 	h.lacks("now 926 MiB/s")
 	h.keys("ctrl+g")
-	h.wait("the second run", func() bool { return len(h.m.runs.runs) == 2 && h.m.state == idle })
+	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })
 	h.tick()
 	h.wants("now 926 MiB/s")
 	h.lacks("settings changed", "run 1: hit")

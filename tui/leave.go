@@ -4,42 +4,41 @@ import (
 	"fmt"
 	"strings"
 
-	"bmoe/engine"
+	"bmoe/engine/ab"
 	"bmoe/engine/backend"
+	"bmoe/profile"
 )
 
 // lastRuns is how many runs are told of on leaving.
 const lastRuns = 5
 
-// farewell is what stays on the terminal of a session: its last runs, a line
-// each, nothing if there was none.
+// farewell is what stays on the terminal of a session: its last runs, equal ones
+// on a line, nothing if there was none.
 func (m *Model) farewell() []string {
-	runs := m.runs.runs
-	if len(runs) == 0 {
+	l := &m.runs
+	groups := l.Groups()
+	if len(groups) == 0 {
 		return nil
 	}
-	first := max(0, len(runs)-lastRuns)
-	lines := []string{"run    tok/s   waits     hits   settings that differ, text"}
-	for i := first; i < len(runs); i++ {
-		r := runs[i]
-		line := fmt.Sprintf("%3d %8s %7s %8s   ", r.N, maybe(r.Result.DecodeTPS, sig, ""), waitShare(r), maybe(r.Result.Cache.HitPct, percent, " %"))
-		base := m.runs.against(i)
-		switch {
-		case stoppedEarly(r):
-			line += m.runs.endOfPrefill(r)
-		case base < 0:
-			line += "base"
-		default:
-			c := engine.Compare(runs[base], r)
-			line += strings.Join(append(c.Differs, sameText(c)), ", ")
+	first := max(0, len(groups)-lastRuns)
+	lines := []string{"run       tok/s   waits     hits   change, text, settings that differ"}
+	for _, g := range groups[first:] {
+		r := g.First()
+		what, text, change := l.relation(g)
+		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), maybe(g.Median(ab.DecodeTPS), sig, ""), waitShare(r), maybe(g.Median(hitRate), percent, " %"), change)
+		if text != "-" {
+			line += ", " + text
 		}
+		line += ", " + what
 		lines = append(lines, strings.TrimRight(m.th.shown(m.th.cut(line, max(m.w, minWidth))), " "))
 	}
 	if first > 0 {
-		lines[0] += fmt.Sprintf(" (the last %d of %d)", lastRuns, len(runs))
+		lines[0] += fmt.Sprintf(" (the last %d of %d)", lastRuns, len(groups))
 	}
 	return lines
 }
+
+func hitRate(r *profile.Result) profile.Maybe[float64] { return r.Cache.HitPct }
 
 // waitShare is the part of a run's time that it waited for the drive.
 func waitShare(r *backend.Run) string {

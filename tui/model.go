@@ -69,9 +69,10 @@ type Model struct {
 	panicked    *PanicError
 	suspend     func() // stops the program; nil where there is no terminal
 
-	stop        context.CancelFunc // these three are of the generation that runs
+	stop        context.CancelFunc // these are of the generation that runs
 	deltas      *deltaBuffer
 	answer      *block
+	legs        *legFeed // of a pair of runs; else nil
 	stopping    bool
 	queued      string // a prompt sent before the engine was ready
 	queuedAgain bool   // so was ^G
@@ -116,7 +117,7 @@ func newModel(o Options, term terminal) *Model {
 	m.prompt = newPrompt()
 	base := paneBase{th: m.th, s: m.live}
 	m.panes = []pane{&timelinePane{paneBase: base}, &cachePane{base}, &lanesPane{base}, &mappingPane{base}, &processPane{base}}
-	m.runs = runList{th: m.th, baseline: -1, again: "^G"}
+	m.runs = runList{th: m.th, again: "^G"}
 	m.help.th = m.th
 	return m
 }
@@ -368,12 +369,8 @@ func (m *Model) show(s *profile.Snapshot) {
 // outdated returns the number of the last run if settings have changed since,
 // so that its figures are not those of the settings shown; else 0.
 func (m *Model) outdated() int {
-	n := len(m.runs.runs)
-	if n == 0 || m.state == generating {
-		return 0
-	}
-	last := m.runs.runs[n-1]
-	if len(engine.Compare(last, &backend.Run{Settings: m.cfg.Values()}).Differs) == 0 {
+	last := m.runs.Last()
+	if last == nil || m.state == generating || len(backend.Differences(last.Settings, m.cfg.Values())) == 0 {
 		return 0
 	}
 	return last.N

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"bmoe/engine"
+	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/internal/crash"
 	"bmoe/profile"
@@ -32,7 +33,7 @@ type plainChat struct {
 func runPlain(ctx context.Context, o Options) error {
 	term := detect(o.Environ)
 	th := &theme{g: asciiGlyphs, asciiText: term.notUTF8}
-	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, baseline: -1, again: "/again"}}
+	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, again: "/again"}}
 	p.out.WriteString(th.shown("loading " + cleanLine(o.Name)))
 	if err := p.flush(); err != nil {
 		return err
@@ -170,39 +171,17 @@ func (p *plainChat) message(ctx context.Context, lines <-chan inputLine) (string
 func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Context, func(backend.Delta)) (*backend.Run, error)) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	var c, rc cleaner
-	var b strings.Builder
-	reasoning, column := false, false
-	p.out.WriteString("bmoe: ")
-	run, err := f(ctx, func(d backend.Delta) {
-		b.Reset()
-		if d.Reasoning != "" {
-			if !reasoning {
-				b.WriteString("(thinking) ")
-				reasoning = true
-			}
-			rc.write(&b, d.Reasoning)
-		}
-		if d.Text != "" {
-			if reasoning && !column {
-				b.WriteString("\n(answer) ")
-			}
-			column = true
-			c.write(&b, d.Text)
-		}
-		p.out.WriteString(p.th.shown(b.String()))
-		p.out.Flush() // a write that fails shows at the next prompt
-	})
+	run, err := f(ctx, p.begin().delta)
+	p.finish(run, err, again)
+}
+
+// finish tells how an answer ended, and of one given again how it compares.
+func (p *plainChat) finish(run *backend.Run, err error, again bool) {
 	p.say("")
-	if run != nil {
-		var s profile.Snapshot
-		p.eng.Snapshot(&s)
-		p.runs.add(run, s.PromptDone)
-		p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.summary(run)))
-		if again {
-			if v := p.runs.verdict(len(p.runs.runs) - 1); v != "" {
-				p.say("[" + v + "]")
-			}
+	p.ended(run)
+	if run != nil && again {
+		if v := p.runs.verdict(); v != "" {
+			p.say("[" + v + "]")
 		}
 	}
 	switch err = failure(run, err); {
@@ -211,6 +190,80 @@ func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Conte
 	case err != nil:
 		p.say("[failed: " + cleanLine(err.Error()) + "]")
 	}
+}
+
+// ended tells what a run cost.
+func (p *plainChat) ended(run *backend.Run) {
+	if run == nil {
+		return
+	}
+	var s profile.Snapshot
+	p.eng.Snapshot(&s)
+	p.runs.add(run, s.PromptDone)
+	p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.summary(run)))
+}
+
+// plainAnswer writes an answer as its text comes.
+type plainAnswer struct {
+	p                 *plainChat
+	c, rc             cleaner
+	b                 strings.Builder
+	reasoning, column bool
+}
+
+func (p *plainChat) begin() *plainAnswer {
+	p.out.WriteString("bmoe: ")
+	return &plainAnswer{p: p}
+}
+
+func (w *plainAnswer) delta(d backend.Delta) {
+	w.b.Reset()
+	if d.Reasoning != "" {
+		if !w.reasoning {
+			w.b.WriteString("(thinking) ")
+			w.reasoning = true
+		}
+		w.rc.write(&w.b, d.Reasoning)
+	}
+	if d.Text != "" {
+		if w.reasoning && !w.column {
+			w.b.WriteString("\n(answer) ")
+		}
+		w.column = true
+		w.c.write(&w.b, d.Text)
+	}
+	w.p.out.WriteString(w.p.th.shown(w.b.String()))
+	w.p.out.Flush() // a write that fails shows at the next prompt
+}
+
+// repeat asks the last prompt again: once, or under the old settings too where
+// there is no run yet that the next could be held against.
+func (p *plainChat) repeat(ctx context.Context) {
+	cfg := p.eng.Config()
+	old, now, ok := p.runs.Missing(cfg.Values())
+	if !ok {
+		p.answer(ctx, true, p.eng.Again)
+		return
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	var w *plainAnswer
+	runs, err := ab.Pair(ctx, tuned{p.eng}, old, now, func(l ab.Leg) {
+		if l.Done != nil {
+			p.say("")
+			p.ended(l.Done)
+		}
+		for _, o := range l.Outcomes {
+			p.say(outcomeText(o))
+		}
+		p.say(legTag(l))
+		w = p.begin()
+	}, func(d backend.Delta) { w.delta(d) })
+	var run *backend.Run
+	if len(runs) > 0 {
+		run = runs[len(runs)-1]
+	}
+	p.finish(run, err, true)
 }
 
 // command obeys a command.
@@ -232,11 +285,11 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		n, err := strconv.Atoi(arg)
 		c.CacheMiB, bad = &n, err != nil || n < 1
 	case "again":
-		if len(p.runs.runs) == 0 {
+		if p.runs.Last() == nil {
 			p.say("nothing to repeat yet")
 			return
 		}
-		p.answer(ctx, true, p.eng.Again)
+		p.repeat(ctx)
 		return
 	case "new":
 		p.eng.NewChat()
@@ -286,13 +339,18 @@ func usage(cmd string) string {
 }
 
 func (p *plainChat) listRuns() {
-	if len(p.runs.runs) == 0 {
+	if p.runs.Last() == nil {
 		p.say("no run yet")
 	}
-	for i, r := range p.runs.runs {
-		p.say(fmt.Sprintf("run %d: %s", r.N, p.runs.summary(r)))
-		if v := p.runs.verdict(i); v != "" {
-			p.say("  " + v)
+	for _, g := range p.runs.Groups() {
+		r := g.Last()
+		p.say(fmt.Sprintf("run %s: %s; %s", g.Name(), settings(r.Settings), p.runs.summary(r)))
+		if len(g.Runs) > 1 {
+			p.say("  " + p.runs.pooled(g))
+		}
+		if base := p.runs.Base(g); base != nil {
+			c := p.runs.Compare(base, g)
+			p.say("  " + p.runs.sentence(&c))
 		}
 	}
 }

@@ -83,3 +83,21 @@ func TestPlainNoticesAClosedOutput(t *testing.T) {
 		t.Errorf("returned %v", err)
 	}
 }
+
+// From the second question on /again makes both runs that a comparison needs.
+func TestPlainAgainMakesThePair(t *testing.T) {
+	f := newFake()
+	out, err := plainSession(t, f, "first\nsecond\n/release on\n/again\n/again\n/runs\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"release-mmap off: applied, lanes reopened\nagain, 1 of 2\nbmoe: (thinking)", "[run 3: ", "release-mmap on: applied, lanes reopened\nagain, 2 of 2\nbmoe: (thinking)",
+		"[run 4 against run 3 (release-mmap on): faster +", "[run 4 x2 against run 3 (release-mmap on): faster +", "run 4 x2: 2 equal runs, median 4.70 tok/s"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if !f.Config().ReleaseMmap || len(f.prompts) != 2 {
+		t.Errorf("release-mmap %v, prompts %q", f.Config().ReleaseMmap, f.prompts)
+	}
+}

@@ -7,25 +7,28 @@ import (
 	"slices"
 	"strings"
 
-	"bmoe/engine"
+	"bmoe/engine/ab"
 	"bmoe/engine/backend"
+	"bmoe/internal/stats"
 	"bmoe/profile"
 )
 
-// runList is every run of the session, each held against a baseline.
+// runList is the list of runs as a view: equal runs are a row, each row is held
+// against a base.
 type runList struct {
-	th       *theme
-	runs     []*backend.Run
-	h        int // rows
-	at       int // picked
-	top      int // first shown
-	baseline int // chosen; -1: each run's is the first it can be compared with
+	ab.Runs
+	th     *theme
+	h      int       // rows
+	at     int       // picked group
+	top    int       // first shown
+	chosen *ab.Group // as the base of all; nil: each group has its own
 
 	again string      // how to ask for a run again: a key or a command
 	early map[int]int // prompt tokens done, by the number of a run that ended before its first token
 }
 
-// add takes a run, and how far its prefill had got.
+// add takes a run, and how far its prefill had got. Its group is picked if the
+// newest was.
 func (l *runList) add(r *backend.Run, prefilled int) {
 	if stoppedEarly(r) {
 		if l.early == nil {
@@ -33,51 +36,38 @@ func (l *runList) add(r *backend.Run, prefilled int) {
 		}
 		l.early[r.N] = prefilled
 	}
-	if l.at == len(l.runs)-1 {
-		l.at++ // the newest stays picked
+	newest := l.Last() == nil || l.picked() == l.Of(l.Last())
+	l.Add(r)
+	if newest {
+		l.at = slices.Index(l.Groups(), l.Of(r))
 	}
-	l.runs = append(l.runs, r)
-	l.at = min(l.at, len(l.runs)-1)
 }
 
 func (l *runList) move(n int) {
-	l.at = min(max(l.at+n, 0), max(len(l.runs)-1, 0))
+	l.at = min(max(l.at+n, 0), max(len(l.Groups())-1, 0))
 }
 
-// choose makes the picked run the baseline, or lets it be chosen again.
+func (l *runList) picked() *ab.Group { return l.Groups()[l.at] }
+
+// choose makes the picked runs the base of all others, or lets them be chosen
+// again.
 func (l *runList) choose() {
-	if l.baseline == l.at || len(l.runs) == 0 {
-		l.baseline = -1
+	if len(l.All()) == 0 || l.chosen == l.picked() {
+		l.chosen = nil
 		return
 	}
-	l.baseline = l.at
+	l.chosen = l.picked()
 }
 
-// against returns the run that run i is held against, -1 if none.
-func (l *runList) against(i int) int {
-	if l.baseline >= 0 {
-		if l.baseline == i {
-			return -1
-		}
-		return l.baseline
+// against returns what a group is held against, nil if nothing.
+func (l *runList) against(g *ab.Group) *ab.Group {
+	switch l.chosen {
+	case nil:
+		return l.Base(g)
+	case g:
+		return nil
 	}
-	for j := range i {
-		if engine.Compare(l.runs[j], l.runs[i]).Comparable {
-			return j
-		}
-	}
-	return -1
-}
-
-// related returns the latest earlier run of the same prompt, -1 if there is
-// none.
-func (l *runList) related(i int) int {
-	for j := i - 1; j >= 0; j-- {
-		if l.runs[j].StartKey == l.runs[i].StartKey {
-			return j
-		}
-	}
-	return -1
+	return l.chosen
 }
 
 // summary is the line under an answer.
@@ -115,68 +105,62 @@ func (l *runList) endOfPrefill(r *backend.Run) string {
 
 // flags are the words that qualify a run's figures.
 func flags(r *backend.Run) string {
-	out := make([]string, 0, len(r.Result.Flags))
+	var out []string
 	for _, f := range r.Result.Flags {
-		out = append(out, strings.ToUpper(cleanLine(f)))
+		switch f {
+		case "contended", "disturbed_cpu", "throttled": // said in words, below
+		default:
+			out = append(out, strings.ToUpper(cleanLine(f)))
+		}
 	}
-	return strings.Join(out, " ")
+	if d := r.Disturbed.String(); d != "" {
+		out = append(out, d)
+	}
+	return strings.Join(out, ", ")
 }
 
-// shortFlags are flags for the table, where there is little room.
-func shortFlags(r *backend.Run) string { return strings.Replace(flags(r), "SIMULATED", "SIM", 1) }
+// shortFlags are the flags for the table, where there is little room. What
+// disturbed a run stands in the column of changes.
+func shortFlags(g *ab.Group) string {
+	r := *g.First()
+	r.Disturbed = profile.Disturbed{}
+	return strings.Replace(flags(&r), "SIMULATED", "SIM", 1)
+}
 
-// verdict says in one line how run i compares; empty if there is nothing to
-// compare it with.
-func (l *runList) verdict(i int) string {
-	j := l.against(i)
-	if j < 0 {
-		if k := l.related(i); k >= 0 {
-			return l.notCompared(k, i)
+// verdict says in one line what the latest run tells beside others; empty if
+// there is nothing to hold it against.
+func (l *runList) verdict() string {
+	c, ok := l.Verdict()
+	if !ok {
+		if n := len(l.Of(l.Last()).Runs); n > 1 {
+			return l.pooled(l.Of(l.Last()))
 		}
 		return ""
 	}
-	a, b := l.runs[j], l.runs[i]
-	c := engine.Compare(a, b)
-	if !c.Comparable {
-		return l.notCompared(j, i)
-	}
-	return fmt.Sprintf("run %d against run %d (%s): %s tok/s from %s, %s; stall %s ms/token from %s, %s; text %s",
-		b.N, a.N, differs(c), maybe(b.Result.DecodeTPS, sig, ""), maybe(a.Result.DecodeTPS, sig, ""), maybe(c.SpeedPct, signed, ""),
-		maybe(b.Result.PerToken.Stall, toMs, ""), maybe(a.Result.PerToken.Stall, toMs, ""), maybe(c.StallPct, signed, ""), sameText(c))
+	return l.sentence(&c)
 }
 
-// notCompared says why run i is not held against run j, what can be said of
-// the two all the same, and what would make a pair.
-func (l *runList) notCompared(j, i int) string {
-	a, b := l.runs[j], l.runs[i]
-	c := engine.Compare(a, b)
-	s := fmt.Sprintf("run %d is not compared with run %d: %s", b.N, a.N, c.Reason)
-	if c.SameStart {
-		s += "; text " + sameText(c)
+// sentence words a comparison: who against whom, what differs, how much, and
+// whether the texts are the same.
+func (l *runList) sentence(c *ab.Comparison) string {
+	a, b := c.Base, c.Group
+	s := fmt.Sprintf("run %s against run %s (%s): %s", b.Name(), a.Name(), c.What(), c.Difference)
+	if was, is := a.Median(ab.DecodeTPS), b.Median(ab.DecodeTPS); c.Verdict != stats.NotComparable && was.OK && is.OK {
+		s += fmt.Sprintf("; %s tok/s from %s", sig(is.Value), sig(was.Value))
+		if c.Partial() {
+			s += fmt.Sprintf(", compared over the %d tokens that both have", c.Tokens+1)
+		}
 	}
-	if a.StartKey == b.StartKey && b.ColdCache && b.Err == nil && i == len(l.runs)-1 {
-		s += "; " + l.again + " once more: the next pair starts alike"
+	if c.SameStart {
+		s += "; text " + c.Text()
 	}
 	return s
 }
 
-func differs(c engine.Comparison) string {
-	if len(c.Differs) == 0 {
-		return "same settings"
-	}
-	return strings.Join(c.Differs, ", ")
-}
-
-// sameText says whether two runs from the same start gave the same bytes,
-// whatever their caches held; a dash when that cannot be asked.
-func sameText(c engine.Comparison) string {
-	switch {
-	case !c.SameStart:
-		return "-"
-	case c.Identical:
-		return "identical"
-	}
-	return "DIFFERS"
+// pooled tells of equal runs how many there are and by how much they differ.
+func (l *runList) pooled(g *ab.Group) string {
+	return fmt.Sprintf("run %s: %d equal runs, median %s tok/s, from lowest to highest %s", g.Name(), len(g.Runs),
+		maybe(g.Median(ab.DecodeTPS), sig, ""), maybe(g.Spread(ab.DecodeTPS), func(v float64) string { return percent(100 * v) }, " %"))
 }
 
 // toMs formats seconds as milliseconds, without the unit.
@@ -196,8 +180,8 @@ func settings(vs []backend.Value) string {
 // severalPrompts reports that the runs did not all start alike, so that each
 // must say what it was asked.
 func (l *runList) severalPrompts() bool {
-	for _, r := range l.runs {
-		if r.StartKey != l.runs[0].StartKey {
+	for _, r := range l.All() {
+		if r.StartKey != l.All()[0].StartKey {
 			return true
 		}
 	}
@@ -209,36 +193,43 @@ type runColumn struct {
 	name string
 	w    int
 	rank int // the highest goes first when the screen is narrow
-	get  func(r *backend.Run) string
+	get  func(g *ab.Group) string
 }
 
 // words reports that a column holds words, not a figure.
-func (c *runColumn) words() bool { return c.name == "prompt" || c.name == "flags" }
-
-func timeColumn(name string, w, rank int, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
-	return runColumn{name, w, rank, func(r *backend.Run) string { return maybe(f(&r.Result), toMs, "") }}
+func (c *runColumn) words() bool {
+	return c.name == "prompt" || c.name == "flags" || c.name == changeColumn
 }
 
-const changeColumn = "change" // of the decode speed; against which run, the list knows
+// figureColumn is a column of a figure's median.
+func figureColumn(name string, w, rank int, format func(float64) string, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
+	return runColumn{name, w, rank, func(g *ab.Group) string { return maybe(g.Median(f), format, "") }}
+}
+
+const changeColumn = "change" // of the decode speed; against which runs, the list knows
 
 var runColumns = []runColumn{
-	{"tok/s", 6, 0, func(r *backend.Run) string { return maybe(r.Result.DecodeTPS, sig, "") }},
-	{changeColumn, 7, 0, nil},
-	timeColumn("compute", 7, 5, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
-	timeColumn("mgmt", 6, 6, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
-	timeColumn("stall", 6, 0, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
-	timeColumn("other", 6, 7, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
-	{"p50 ms", 6, 4, func(r *backend.Run) string { return maybe(r.Result.IO.P50, sig, "") }},
-	{"MiB/tok", 7, 4, func(r *backend.Run) string { return maybe(r.Result.ReadMiBPerToken, fixed(1), "") }},
-	{"hit %", 5, 3, func(r *backend.Run) string { return maybe(r.Result.Cache.HitPct, percent, "") }},
-	{"evict", 7, 7, func(r *backend.Run) string { return maybe(r.Result.Cache.Evictions, count, "") }},
+	figureColumn("tok/s", 6, 0, sig, ab.DecodeTPS),
+	{changeColumn, changeWidth, 0, nil},
+	figureColumn("compute", 7, 5, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
+	figureColumn("mgmt", 6, 6, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
+	figureColumn("stall", 6, 2, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
+	figureColumn("other", 6, 7, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
+	figureColumn("p50 ms", 6, 4, sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 }),
+	figureColumn("MiB/tok", 7, 4, fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken }),
+	figureColumn("hit %", 5, 3, percent, hitRate),
+	{"evict", 7, 7, func(g *ab.Group) string { return maybe(g.First().Result.Cache.Evictions, count, "") }}, // those of all: decided by the route
 }
 
 const (
-	textColumn = 10
-	diffColumn = 18 // least
+	nameColumn  = 6  // "12 x10"
+	changeWidth = 18 // "faster +44..+48 %"
+	textColumn  = 10
+	diffColumn  = 16 // least
 
 	flagsColumn = 13 // at most
+
+	wideRuns = 150 // columns from which a change has room for its reason
 )
 
 func (l *runList) title() string {
@@ -248,19 +239,22 @@ func (l *runList) title() string {
 // columns drops what a narrow screen has no room for.
 func (l *runList) columns(w int) []runColumn {
 	cols := slices.Clone(runColumns)
+	if w >= wideRuns {
+		cols[slices.IndexFunc(cols, func(c runColumn) bool { return c.name == changeColumn })].w = len("not comparable: disturbed: drive")
+	}
 	if l.severalPrompts() {
-		prompt := func(r *backend.Run) string { return l.th.shown(cleanLine(r.Prompt)) }
+		prompt := func(g *ab.Group) string { return l.th.shown(cleanLine(g.First().Prompt)) }
 		cols = append([]runColumn{{"prompt", min(10+max(w-80, 0)/10, 24), 1, prompt}}, cols...)
 	}
 	wide := 0
-	for _, r := range l.runs {
-		wide = max(wide, len(shortFlags(r)))
+	for _, g := range l.Groups() {
+		wide = max(wide, len(shortFlags(g)))
 	}
 	if wide > 0 {
-		cols = append(cols, runColumn{"flags", min(max(wide, len("flags")), flagsColumn), 0, shortFlags})
+		cols = append(cols, runColumn{"flags", min(max(wide, len("flags")), flagsColumn), 1, shortFlags})
 	}
 	for {
-		total := 5 + diffColumn + 2 + textColumn
+		total := nameColumn + 2 + diffColumn + 2 + textColumn
 		worst := -1
 		for i, c := range cols {
 			total += c.w + 1
@@ -283,16 +277,16 @@ func (l *runList) page() int { return max(l.h-2-1-detailRows(l.h-2), 1) }
 
 func (l *runList) render(w, h int) []string {
 	th := l.th
-	if len(l.runs) == 0 {
+	if len(l.All()) == 0 {
 		return []string{th.pad("no run yet: ask something, then "+l.again+" to repeat it with other settings", w)}
 	}
 	cols := l.columns(w)
-	diffW := w - 5 - 2 - textColumn
+	diffW := w - nameColumn - 2 - 2 - textColumn
 	for _, c := range cols {
 		diffW -= c.w + 1
 	}
 	var head strings.Builder
-	head.WriteString(" run " + th.pad("settings that differ", diffW))
+	head.WriteString(" " + th.pad("run", nameColumn) + " " + th.pad("settings that differ", diffW))
 	for _, c := range cols {
 		if c.words() {
 			head.WriteString(" " + th.pad(c.name, c.w))
@@ -306,7 +300,7 @@ func (l *runList) render(w, h int) []string {
 	details := detailRows(h)
 	page := max(h-1-details, 1)
 	l.top = min(max(l.top, l.at-page+1), l.at)
-	for i := l.top; i < min(l.top+page, len(l.runs)); i++ {
+	for i := l.top; i < min(l.top+page, len(l.Groups())); i++ {
 		rows = append(rows, l.row(i, cols, diffW))
 	}
 	for len(rows) < h-details {
@@ -315,72 +309,71 @@ func (l *runList) render(w, h int) []string {
 	return append(rows, l.detail(w, details)...)
 }
 
-// row is one run in the table.
+// row is one group in the table.
 func (l *runList) row(i int, cols []runColumn, diffW int) string {
-	th, r := l.th, l.runs[i]
-	what, text, change := l.relation(i)
+	th, g := l.th, l.Groups()[i]
+	what, text, change := l.relation(g)
 	var b strings.Builder
 	mark := " "
 	if i == l.at {
 		mark = th.g.focus
 	}
-	fmt.Fprintf(&b, "%s%3d %s", mark, r.N, th.pad(th.shown(what), diffW))
+	b.WriteString(mark + th.pad(g.Name(), nameColumn) + " " + th.pad(th.shown(what), diffW))
 	for _, c := range cols {
 		v := change
 		switch {
-		case c.words():
-			v = th.pad(c.get(r), c.w)
-		case stoppedEarly(r):
+		case c.get == nil:
+		case stoppedEarly(g.First()) && !c.words():
 			v = "-"
-		case c.get != nil:
-			v = c.get(r)
+		default:
+			v = c.get(g)
 		}
-		b.WriteString(" " + th.padLeft(v, c.w))
+		if c.words() {
+			b.WriteString(" " + th.pad(v, c.w))
+		} else {
+			b.WriteString(" " + th.padLeft(v, c.w))
+		}
 	}
 	b.WriteString("  " + th.pad(text, textColumn))
 	s := b.String()
 	switch {
 	case i == l.at:
 		return th.selected.on(s)
-	case text == "DIFFERS":
+	case text == ab.Differs:
 		return th.read.on(s)
 	}
 	return s
 }
 
-// relation says how a run stands to its baseline.
-func (l *runList) relation(i int) (what, text, change string) {
-	r := l.runs[i]
+// relation says how a group stands to its base.
+func (l *runList) relation(g *ab.Group) (what, text, change string) {
+	r := g.First()
 	if stoppedEarly(r) {
 		return l.endOfPrefill(r), "-", "-"
 	}
-	j := l.against(i)
-	if j < 0 {
-		if l.baseline == i {
-			return "baseline (chosen): " + settings(r.Settings), "-", "-"
+	base := l.against(g)
+	if base == nil {
+		change = "base"
+		if r.Disturbed.Any() {
+			change = r.Disturbed.String()
 		}
-		if k := l.related(i); k >= 0 {
-			return fmt.Sprintf("no pair with %d: %s", l.runs[k].N, settings(r.Settings)), sameText(engine.Compare(l.runs[k], r)), "-"
+		if l.chosen == g {
+			return "base (chosen): " + settings(r.Settings), "-", change
 		}
-		return "baseline: " + settings(r.Settings), "-", "-"
+		return settings(r.Settings), "-", change
 	}
-	c := engine.Compare(l.runs[j], r)
-	switch {
-	case l.runs[j].StartKey != r.StartKey:
-		return "another start", "-", "-"
-	case !c.Comparable:
-		return c.Reason, sameText(c), "-"
+	c := l.Compare(base, g)
+	what = c.What()
+	if l.chosen == nil && base != l.Groups()[0] {
+		what = fmt.Sprintf("to %s: %s", base.Name(), what)
 	}
-	what = differs(c)
-	if l.baseline < 0 && j > 0 {
-		what = fmt.Sprintf("to %d: %s", l.runs[j].N, what)
-	}
-	return what, sameText(c), maybe(c.SpeedPct, signed, "")
+	return what, c.Text(), c.Difference.String()
 }
 
-// detail tells all about the picked run.
+// detail tells all about the picked group.
 func (l *runList) detail(w, h int) []string {
-	th, r := l.th, l.runs[l.at]
+	th, g := l.th, l.picked()
+	r := g.Last()
 	rows := []string{th.dim.on(repeat(th.g.h, w))}
 	add := func(st style, s string) {
 		for _, line := range appendWrapped(nil, s, 0, w, th.method) {
@@ -394,10 +387,13 @@ func (l *runList) detail(w, h int) []string {
 	if stoppedEarly(r) {
 		return l.filled(rows, w, h)
 	}
-	if j := l.against(l.at); j >= 0 {
-		add("", l.deltas(j, l.at))
-	} else if v := l.verdict(l.at); v != "" {
-		add("", v)
+	if len(g.Runs) > 1 {
+		add("", l.pooled(g))
+	}
+	if base := l.against(g); base != nil {
+		c := l.Compare(base, g)
+		add("", l.sentence(&c))
+		add("", l.sideBySide(&c))
 	} else {
 		add(th.dim, "other runs of the same prompt are compared with this one; "+l.again+" makes one")
 	}
@@ -424,30 +420,19 @@ func (l *runList) figures(r *backend.Run) string {
 
 func count(n int64) string { return fmt.Sprint(n) }
 
-// deltas lists every figure's change.
-func (l *runList) deltas(j, i int) string {
-	a, b := l.runs[j], l.runs[i]
-	c := engine.Compare(a, b)
-	if !c.Comparable {
-		return l.notCompared(j, i)
+// sideBySide lists the figures of both groups. Only the speed's change is
+// claimed: figures by themselves say what was measured.
+func (l *runList) sideBySide(c *ab.Comparison) string {
+	var b strings.Builder
+	figure := func(name string, format func(float64) string, f func(*profile.Result) profile.Maybe[float64]) {
+		fmt.Fprintf(&b, ", %s %s from %s", name, maybe(c.Group.Median(f), format, ""), maybe(c.Base.Median(f), format, ""))
 	}
-	change := func(x, y profile.Maybe[float64]) string {
-		if !x.OK || !y.OK || x.Value == 0 {
-			if x.OK && y.OK && y.Value == 0 {
-				return "0 %"
-			}
-			return notMeasured
-		}
-		return signed((y.Value/x.Value - 1) * 100)
-	}
-	number := func(v profile.Maybe[int64]) profile.Maybe[float64] {
-		return profile.Maybe[float64]{Value: float64(v.Value), OK: v.OK}
-	}
-	ra, rb := &a.Result, &b.Result
-	return fmt.Sprintf("against run %d (%s), text %s: tok/s %s, wall %s, compute %s, mgmt %s, stall %s, other %s, read p50 %s, MiB/token %s, hits %s, evictions %s, re-reads %s",
-		a.N, differs(c), sameText(c),
-		change(ra.DecodeTPS, rb.DecodeTPS), change(ra.PerToken.Wall, rb.PerToken.Wall), change(ra.PerToken.Compute, rb.PerToken.Compute),
-		change(ra.PerToken.Mgmt, rb.PerToken.Mgmt), change(ra.PerToken.Stall, rb.PerToken.Stall), change(ra.PerToken.Other, rb.PerToken.Other),
-		change(ra.IO.P50, rb.IO.P50), change(ra.ReadMiBPerToken, rb.ReadMiBPerToken), change(number(ra.Cache.Hits), number(rb.Cache.Hits)),
-		change(number(ra.Cache.Evictions), number(rb.Cache.Evictions)), change(number(ra.Cache.Rereads), number(rb.Cache.Rereads)))
+	figure("wall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Wall })
+	figure("compute", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute })
+	figure("mgmt", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })
+	figure("stall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })
+	figure("other", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })
+	figure("read p50", sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
+	figure("MiB/token", fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
+	return "ms/token: " + strings.TrimPrefix(b.String(), ", ")
 }

@@ -103,6 +103,9 @@ type Run struct {
 	Settings []Value   // in force, in the order in which they are shown
 	Result   profile.Result
 	Sum      profile.Record // over the decoded tokens
+	// Walls are the seconds that each decoded token took, up to profile.HistoryTokens
+	// of them.
+	Walls []float32
 	// Disturbed says whether anything else went on that spoiled the figures.
 	Disturbed profile.Disturbed
 	// StartKey identifies the state that the run started from (conversation

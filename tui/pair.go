@@ -1,0 +1,122 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"bmoe/engine"
+	"bmoe/engine/ab"
+	"bmoe/engine/backend"
+	"bmoe/profile"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// tuned is an Engine as a pair of runs needs it.
+type tuned struct{ Engine }
+
+// Apply changes settings given by name.
+func (t tuned) Apply(wishes map[string]string) []backend.Outcome {
+	var c engine.Change
+	for name, v := range wishes {
+		on := v == backend.On
+		n, _ := strconv.Atoi(v) // a run's own value
+		switch name {
+		case "release-mmap":
+			c.ReleaseMmap = &on
+		case "overlap":
+			c.Overlap = &on
+		case "lanes":
+			c.Lanes = &n
+		case "cache":
+			c.CacheMiB = &n
+		}
+	}
+	return t.Reconfigure(c)
+}
+
+// legFeed hands the legs of a pair from the goroutine that runs them to the
+// screen, which takes them at the next tick, before their text.
+type legFeed struct {
+	mu   sync.Mutex
+	legs []leg
+}
+
+type leg struct {
+	ab.Leg
+	deltas    *deltaBuffer
+	prefilled int // prompt tokens that the leg before had done
+}
+
+func (f *legFeed) add(l leg) {
+	f.mu.Lock()
+	f.legs = append(f.legs, l)
+	f.mu.Unlock()
+}
+
+func (f *legFeed) take() []leg {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	legs := f.legs
+	f.legs = nil
+	return legs
+}
+
+// againPair repeats the last prompt under the old settings and under those in
+// force: there is no run yet that the latter could be held against.
+func (m *Model) againPair(old, now map[string]string) tea.Cmd {
+	eng, feed := m.eng, &legFeed{}
+	m.legs = feed
+	return m.run("", true, func(ctx context.Context, first func(backend.Delta)) (run *backend.Run, err error) {
+		add := first
+		runs, err := ab.Pair(ctx, tuned{eng}, old, now, func(l ab.Leg) {
+			next := leg{Leg: l}
+			if l.Done != nil {
+				var s profile.Snapshot
+				eng.Snapshot(&s)
+				next.deltas, next.prefilled = &deltaBuffer{}, s.PromptDone
+				add = next.deltas.add
+			}
+			feed.add(next)
+		}, func(d backend.Delta) { add(d) })
+		if len(runs) > 0 {
+			run = runs[len(runs)-1]
+		}
+		return run, err
+	})
+}
+
+// takeLegs begins the legs that have begun since the last call.
+func (m *Model) takeLegs() {
+	if m.legs == nil {
+		return
+	}
+	for _, l := range m.legs.take() {
+		if l.Done != nil {
+			m.drainBuffer()
+			m.closeAnswer(l.Done, l.prefilled)
+		}
+		for _, o := range l.Outcomes {
+			m.noteOutcome(o)
+		}
+		if l.Done != nil {
+			m.answer, m.deltas = m.chat.add(&block{kind: fromModel, when: m.now(), live: true}), l.deltas
+		}
+		m.answer.tag = legTag(l.Leg)
+	}
+}
+
+// legTag says which of how many runs an answer is.
+func legTag(l ab.Leg) string { return fmt.Sprintf("again, %d of %d", l.N, l.Of) }
+
+// closeAnswer ends the answer of a run and takes the run into the list.
+func (m *Model) closeAnswer(r *backend.Run, prefilled int) {
+	m.answer.live, m.answer.thinking = false, false
+	m.repeatable = true
+	m.runs.add(r, prefilled)
+	m.answer.tag = strings.TrimSpace(fmt.Sprintf("run %d %s", r.N, m.answer.tag))
+	m.chat.addNote(m.now(), false, m.runs.summary(r))
+}
