@@ -21,15 +21,11 @@ func (m *Model) farewell() []string {
 		return nil
 	}
 	first := max(0, len(groups)-lastRuns)
-	lines := []string{"run       tok/s   waits     hits   change, text, settings that differ"}
+	lines := []string{"run       tok/s   waits     hits   text, change, settings"}
 	for _, g := range groups[first:] {
 		r := g.First()
 		what, text, change := l.relation(g)
-		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), maybe(g.Median(ab.DecodeTPS), sig, ""), waitShare(r), maybe(g.Median(hitRate), percent, " %"), change)
-		if text != "-" {
-			line += ", " + text
-		}
-		line += ", " + what
+		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), maybe(g.Median(ab.DecodeTPS), sig, ""), waitShare(r), maybe(g.Median(hitRate), percent, " %"), strings.TrimPrefix(strings.Join([]string{text, change, what}, ", "), "-, "))
 		lines = append(lines, strings.TrimRight(m.th.shown(m.th.cut(line, max(m.w, minWidth))), " "))
 	}
 	if first > 0 {
