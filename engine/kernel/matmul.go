@@ -296,6 +296,17 @@ func (a Affine) Apply(x []float32, r0, r1 int) {
 	}
 }
 
+// ApplyAll changes the products of rows r0 to r1-1 with n tokens, as MatMul stores
+// them.
+func (a Affine) ApplyAll(dst []float32, stride, n, r0, r1 int) {
+	if a.Scale == nil && a.Bias == nil {
+		return
+	}
+	for j := range n {
+		a.Apply(dst[j*stride+r0:], r0, r1)
+	}
+}
+
 // Gated is one of the two matrices of a gated feed-forward layer's first half.
 type Gated struct {
 	Matrix

@@ -14,10 +14,19 @@ import (
 type attentionSpec struct {
 	attentionShape
 	rope    *rotary
-	window  int  // positions that a token sees, its own included; 0: all
-	qkNorms bool // each head of q and k is normed
+	window  int // positions that a token sees, its own included; 0: all
+	qkNorms qkNorms
 	sinks   bool // each head has a score that takes weight and gives no value
 }
+
+// qkNorms says what of queries and keys is normed.
+type qkNorms uint8
+
+const (
+	noNorms   qkNorms = iota
+	headNorms         // each head on its own
+	wideNorms         // all heads of a token together
+)
 
 // attentionShape is what blocks must have in common to share scratch.
 type attentionShape struct {
@@ -31,7 +40,7 @@ type attention struct {
 	attentionSpec
 	norm         *Weight
 	q, k, v, o   *Weight
-	qNorm, kNorm *Weight   // [keyDim]
+	qNorm, kNorm *Weight   // [keyDim] or, wide, [heads*keyDim] and [kvHeads*keyDim]
 	sinkScores   *Weight   // [heads]
 	inputs       []*Weight // q, k and v
 	outputs      []*Weight // o
@@ -74,8 +83,11 @@ func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 	a.q, a.k, a.v = qkv[0], qkv[1], qkv[2]
 	a.o = l.matrix(name("attn_output"), spec.heads*spec.valDim, embd)
 	a.inputs, a.outputs = qkv, []*Weight{a.o}
-	if spec.qkNorms {
+	switch spec.qkNorms {
+	case headNorms:
 		a.qNorm, a.kNorm = l.vector(name("attn_q_norm.weight"), spec.keyDim), l.vector(name("attn_k_norm.weight"), spec.keyDim)
+	case wideNorms:
+		a.qNorm, a.kNorm = l.vector(name("attn_q_norm.weight"), qRows), l.vector(name("attn_k_norm.weight"), kRows)
 	}
 	if spec.sinks {
 		a.sinkScores = l.vector(name("attn_sinks.weight"), spec.heads)
@@ -93,7 +105,9 @@ func (a *attention) memory(ctx int, kv attn.KVType) layerSpec {
 
 func (a *attention) prepare(s *stream) (err error) {
 	a.s = s
-	a.rope.prepare(s)
+	if err := a.rope.prepare(s); err != nil {
+		return err
+	}
 	a.scratch, err = share(s, a.attentionShape, func() (*attentionScratch, error) {
 		attn, err := attn.New(attn.Spec{Heads: a.heads, KVHeads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Scale: a.scale}, s.Pool.Workers())
 		if err != nil {
@@ -146,7 +160,7 @@ type attentionTurn attention
 func (a *attentionTurn) Do(_, t int) {
 	q := a.scratch.q[t*a.heads*a.keyDim:][:a.heads*a.keyDim]
 	k := a.scratch.k[t*a.kvHeads*a.keyDim:][:a.kvHeads*a.keyDim]
-	if a.qkNorms {
+	if a.qkNorms != noNorms { // a wide norm is that of one head as long as the row
 		vec.RMSNormHeads(q, a.qNorm.F32, a.s.eps)
 		vec.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
 	}

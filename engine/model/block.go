@@ -30,7 +30,8 @@ type stream struct {
 	*Compute
 	embd     int
 	eps      float32
-	max, ctx int // the largest batch, the longest context
+	scale    float32 // of what blocks add to the residual; 0: none
+	max, ctx int     // the largest batch, the longest context
 
 	// the batch
 	n, pos int     // tokens, and the position of the first
@@ -52,8 +53,9 @@ type stream struct {
 type scratch interface{ bytes() int64 }
 
 // newStream allocates the stream of a model for batches of up to n tokens.
-func newStream(c *Compute, embd int, eps float32, n, ctx int) *stream {
-	return &stream{Compute: c, embd: embd, eps: eps, max: n, ctx: ctx, shared: map[any]scratch{},
+func newStream(c *Compute, d *decoder, n, ctx int) *stream {
+	embd := d.info.Embd
+	return &stream{Compute: c, embd: embd, eps: d.eps, scale: d.blockScale, max: n, ctx: ctx, shared: map[any]scratch{},
 		x: make([]float32, n*embd), y: make([]float32, n*embd), acts: kernel.NewActs(n, embd)}
 }
 
@@ -98,7 +100,7 @@ type streamIn stream
 func (s *streamIn) Do(_, t int) {
 	x, y := s.x[t*s.embd:][:s.embd], s.y[t*s.embd:][:s.embd]
 	if s.pending {
-		vec.Add(x, y)
+		(*stream)(s).give(t, y)
 	}
 	vec.RMSNorm(y, x, s.norm.F32, s.eps)
 	prepare(s.acts, s.Numerics, s.y, t, t+1, s.inputs...)
@@ -117,5 +119,15 @@ type streamSettle stream
 
 // Do implements pool.Task.
 func (s *streamSettle) Do(_, t int) {
-	vec.Add(s.x[t*s.embd:][:s.embd], s.y[t*s.embd:][:s.embd])
+	(*stream)(s).give(t, s.y[t*s.embd:][:s.embd])
+}
+
+// give adds what a block has computed for token t to the residual.
+func (s *stream) give(t int, y []float32) {
+	x := s.x[t*s.embd:][:s.embd]
+	if s.scale != 0 {
+		vec.AddScaled(x, y, s.scale)
+		return
+	}
+	vec.Add(x, y)
 }

@@ -99,7 +99,8 @@ func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv attn.KVType) []i
 
 // families are the models of the conformance set beyond qwen3moe's, whose goldens
 // are of landed families.
-var families = []string{"gpt-oss", "gpt-oss-mxfp4"}
+var families = []string{"gpt-oss", "gpt-oss-mxfp4", "qwen2moe", "olmoe", "mixtral", "mixtral-ropescale", "granitemoe", "ernie4_5-moe",
+	"bailingmoe2", "minimax-m2", "glm4moe", "glm4moe-nextn"}
 
 // models lists the models of the conformance set that are run, as paths without
 // .gguf, and the golden that each is compared with.
@@ -168,7 +169,7 @@ func TestExactLogits(t *testing.T) {
 			if !slices.Equal(single, got) {
 				t.Error("one token at a time gives other bits than one batch")
 			}
-			agree(t, m.greedy(t, g.Tokens, len(g.Exact.Greedy), attn.KVF32), g.Exact.Greedy, g.Exact.Margin, tolerance)
+			agree(t, m.greedy(t, g.Tokens, len(g.Exact.Greedy), attn.KVF32), g.Exact.Greedy, g.Exact.Margin, tolerance, g.Exact.Greedy)
 		})
 	}
 }
@@ -201,7 +202,7 @@ func TestFastLogits(t *testing.T) {
 				}
 			}
 			main := g.Runs["kv_f32_fa_off"]
-			agree(t, m.greedy(t, g.Tokens, len(main.Greedy), attn.KVF32), main.Greedy, main.Margin, 1.5*g.Exact.MaxNative)
+			agree(t, m.greedy(t, g.Tokens, len(main.Greedy), attn.KVF32), main.Greedy, main.Margin, 1.5*g.Exact.MaxNative, g.Exact.Greedy)
 
 			// The default cache, against llama.cpp's with the same precision.
 			half := g.Runs["kv_f16_fa_off"]
@@ -214,22 +215,27 @@ func TestFastLogits(t *testing.T) {
 					t.Errorf("with a half-precision cache logits differ by up to %g from llama.cpp's with one, tolerance %g", most, 1.5*half.MaxVsMain)
 				}
 			}
-			agree(t, m.greedy(t, g.Tokens, len(half.Greedy), attn.KVF16), half.Greedy, half.Margin, 1.5*half.MaxVsMain)
+			agree(t, m.greedy(t, g.Tokens, len(half.Greedy), attn.KVF16), half.Greedy, half.Margin, 1.5*half.MaxVsMain, g.Exact.Greedy)
 		})
 	}
 }
 
-// agree compares continuations up to the first step that is too close to call.
-func agree(t *testing.T, got, want []int32, margin []float64, tolerance float64) {
+// agree compares continuations up to the first step that is too close to call: by
+// its margin, or because llama.cpp in other numerics goes another way there, as it
+// does where two experts are nearly tied.
+func agree(t *testing.T, got, want []int32, margin []float64, tolerance float64, other []int32) {
 	t.Helper()
 	for i := range want {
 		if margin[i] <= tolerance {
 			return
 		}
-		if got[i] != want[i] {
-			t.Errorf("greedy continuation %v, want %v (step %d, margin %g)", got, want, i, margin[i])
-			return
+		if got[i] == want[i] {
+			continue
 		}
+		if !slices.Equal(got[:i+1], other[:i+1]) {
+			t.Errorf("greedy continuation %v, want %v (step %d, margin %g)", got, want, i, margin[i])
+		}
+		return
 	}
 }
 

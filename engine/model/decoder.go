@@ -13,14 +13,17 @@ import (
 // decoder is the Arch of every family: an embedding, layers of blocks that add to
 // one residual stream, a norm and a head. A family says which blocks.
 type decoder struct {
-	info    Info
-	eps     float32
-	embd    *Weight
-	outNorm *Weight
-	out     *Weight
-	layers  [][]step
-	specs   []remembering // the blocks with a memory, in order
-	stream  *stream
+	info Info
+	eps  float32
+	// Factors on the embedding, on what blocks add to the residual, and on the
+	// logits; 0: none.
+	embdScale, blockScale, logitScale float32
+	embd                              *Weight
+	outNorm                           *Weight
+	out                               *Weight
+	layers                            [][]step
+	specs                             []remembering // the blocks with a memory, in order
+	stream                            *stream
 }
 
 // step is a block in its layer.
@@ -82,7 +85,7 @@ func (d *decoder) NewState(n int, kv attn.KVType) (State, error) {
 
 // Prepare implements Arch.
 func (d *decoder) Prepare(c *Compute, n, ctx int) error {
-	s := newStream(c, d.info.Embd, d.eps, n, ctx)
+	s := newStream(c, d, n, ctx)
 	for _, steps := range d.layers {
 		for _, b := range steps {
 			if err := b.prepare(s); err != nil {
@@ -139,7 +142,11 @@ type decoderEmbed decoder
 // Do implements pool.Task.
 func (d *decoderEmbed) Do(_, t int) {
 	s := d.stream
-	kernel.Row(s.x[t*s.embd:][:s.embd], &d.embd.Matrix, int(s.ids[t]))
+	x := s.x[t*s.embd:][:s.embd]
+	kernel.Row(x, &d.embd.Matrix, int(s.ids[t]))
+	if d.embdScale != 0 {
+		vec.Scale(x, d.embdScale)
+	}
 }
 
 // head computes the logits that are wanted: of every position, or of the last.
@@ -159,4 +166,7 @@ func (d *decoder) head(logits []float32) {
 	}
 	prepare(s.acts, s.Numerics, s.y, 0, s.n-first, d.out)
 	s.linear.run(s.Compute, s.acts, product{d.out, logits, d.info.Vocab})
+	if d.logitScale != 0 {
+		vec.Scale(logits[:(s.n-first)*d.info.Vocab], d.logitScale)
+	}
 }

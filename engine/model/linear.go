@@ -76,11 +76,5 @@ func (l *linear) Do(_, i int) {
 	r0 := (i - p.from) * p.rows
 	r1 := min(r0+p.rows, p.w.Rows)
 	kernel.MatMul(p.dst, p.stride, &p.w.Matrix, r0, r1, l.acts, p.form, nil)
-	if p.w.scale == nil && p.w.bias == nil {
-		return
-	}
-	affine := p.w.affine()
-	for t := range l.acts.Len() {
-		affine.Apply(p.dst[t*p.stride+r0:], r0, r1)
-	}
+	p.w.affine().ApplyAll(p.dst, p.stride, l.acts.Len(), r0, r1)
 }

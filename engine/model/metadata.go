@@ -68,9 +68,23 @@ func (l *loader) allLayers(name string, layers, def int) int {
 	return max(1, list[0])
 }
 
-// layers returns the number of layers that are computed.
+// some returns a count that may be 0, which it also is by default.
+func (l *loader) some(name string) int {
+	if v, err := l.file.Meta.IntOr(l.prefix+name, 0); err == nil && v == 0 {
+		return 0
+	}
+	return l.key(name)
+}
+
+// layers returns the number of layers that are computed: those of a head that
+// drafts further tokens, the last ones, are not.
 func (l *loader) layers() int {
 	n := l.key("block_count")
+	if drafts := l.some("nextn_predict_layers"); drafts < n {
+		n -= drafts
+	} else {
+		l.fail(fmt.Errorf("%snextn_predict_layers is %d of %d layers", l.prefix, drafts, n))
+	}
 	if tensors := len(l.file.Tensors); n > tensors { // before anything is made for each
 		l.fail(fmt.Errorf("%sblock_count is %d, but the file has only %d tensors", l.prefix, n, tensors))
 		return 1

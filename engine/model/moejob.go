@@ -13,6 +13,8 @@ import (
 type moeShape struct {
 	experts, used int
 	embd, ff      int
+	sharedFF      int
+	steered       bool
 }
 
 // moeJob computes a layer's routed experts for a batch of tokens. Workers take row
@@ -24,6 +26,7 @@ type moeJob struct {
 
 	// scratch for the largest batch; a pair is one (token, rank)
 	logits  []float32 // [tokens x experts] of the router
+	steer   []float32 // [tokens x experts] if the routing is steered
 	ids     []int32   // [tokens x used]
 	weights []float32 // [tokens x used]
 	pairOf  []int32   // [tokens x used]: the pair's row in hidden and out
@@ -43,7 +46,8 @@ type moeJob struct {
 	batch            *expert.Batch
 	mine             []expertMatrices // by worker
 	work             []expertWork
-	left             atomic.Int32 // experts not yet finished
+	shared           sharedWork
+	left             atomic.Int32 // experts not yet finished, the shared one included
 	aborted          atomic.Bool
 }
 
@@ -59,6 +63,15 @@ type expertWork struct {
 	_                          [64 - 28]byte
 }
 
+// reset makes the work one that nobody has begun.
+func (w *expertWork) reset() {
+	w.nextA.Store(0)
+	w.doneA.Store(0)
+	w.nextB.Store(0)
+	w.doneB.Store(0)
+	w.stageB.Store(false)
+}
+
 // newMoEJob allocates scratch for batches of up to n tokens.
 func newMoEJob(shape moeShape, n, workers int) *moeJob {
 	pairs := n * shape.used
@@ -69,6 +82,12 @@ func newMoEJob(shape moeShape, n, workers int) *moeJob {
 		first: make([]int32, shape.experts+1), work: make([]expertWork, shape.experts), mine: make([]expertMatrices, workers)}
 	for i := range m.pairs {
 		m.pairs[i] = int32(i)
+	}
+	if shape.steered {
+		m.steer = make([]float32, n*shape.experts)
+	}
+	if shape.sharedFF > 0 {
+		m.shared.allocate(shape.embd, shape.sharedFF, n)
 	}
 	return m
 }
@@ -94,7 +113,12 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	m.rowsA, m.rowsB = rowsPerPart(2*m.gate.RowBytes()), rowsPerPart(m.down.RowBytes())
 	m.chunksA, m.chunksB = int32((m.ff+m.rowsA-1)/m.rowsA), int32((m.embd+m.rowsB-1)/m.rowsB)
 	m.hActs.Reset(n*k, m.ff)
-	m.left.Store(int32(m.batch.Len()))
+	left := m.batch.Len()
+	if m.sharedFF > 0 {
+		m.shared.begin(s, b)
+		left++
+	}
+	m.left.Store(int32(left))
 	m.aborted.Store(false)
 	s.Pool.Each(m)
 
@@ -111,7 +135,14 @@ type moeRoute moeJob
 // Do implements pool.Task.
 func (m *moeRoute) Do(_, t int) {
 	k, e := m.used, m.experts
-	m.b.route.choose(m.logits[t*e:][:e], m.ids[t*k:][:k], m.weights[t*k:][:k])
+	var steer, bias []float32
+	if m.steered {
+		steer = m.steer[t*e:][:e]
+	}
+	if m.b.bias != nil {
+		bias = m.b.bias.F32
+	}
+	m.b.route.choose(m.logits[t*e:][:e], steer, bias, m.ids[t*k:][:k], m.weights[t*k:][:k])
 }
 
 // moeCombine adds the experts' output to the residual stream, a token a part,
@@ -127,7 +158,10 @@ func (m *moeCombine) Do(_, t int) {
 	for r := 1; r < k; r++ {
 		vec.AddScaled(sum, row(r), m.weights[t*k+r])
 	}
-	vec.Add(m.s.x[t*m.embd:][:m.embd], sum)
+	if m.sharedFF > 0 {
+		m.shared.addTo(sum, t)
+	}
+	m.s.give(t, sum)
 }
 
 // release ends the batch. A wait for reads of a failed batch is a stall.
@@ -153,11 +187,7 @@ func (m *moeJob) group(ids []int32) {
 	for i := range m.batch.Len() {
 		e := m.batch.Expert(i)
 		w := &m.work[i]
-		w.nextA.Store(0)
-		w.doneA.Store(0)
-		w.nextB.Store(0)
-		w.doneB.Store(0)
-		w.stageB.Store(false)
+		w.reset()
 		w.pair0, w.n = m.first[e], m.first[e+1]-m.first[e]
 	}
 	for i, id := range ids {
@@ -230,6 +260,12 @@ func (m *moeJob) takeAny(worker int) taken {
 			return tookChunk
 		}
 	}
+	// The shared expert waits for no read: it is what there is to do meanwhile.
+	if m.sharedFF > 0 {
+		if t := m.takeShared(); t != tookLast {
+			return t
+		}
+	}
 	return result
 }
 
@@ -263,11 +299,7 @@ func (m *moeJob) stageB(worker, i, chunk int) {
 	r1 := min(r0+m.rowsB, m.embd)
 	out := m.out[int(w.pair0)*m.embd:]
 	kernel.MatMul(out, m.embd, &down.Matrix, r0, r1, m.hActs, down.Form, m.pairs[w.pair0:][:w.n])
-	if affine := m.b.w.down.affine(m.batch.Expert(i)); affine.Scale != nil || affine.Bias != nil {
-		for j := range int(w.n) {
-			affine.Apply(out[j*m.embd+r0:], r0, r1)
-		}
-	}
+	m.b.w.down.affine(m.batch.Expert(i)).ApplyAll(out, m.embd, int(w.n), r0, r1)
 	if w.doneB.Add(1) < m.chunksB {
 		return
 	}
@@ -277,5 +309,5 @@ func (m *moeJob) stageB(worker, i, chunk int) {
 
 // bytes returns the memory of the scratch.
 func (m *moeJob) bytes() int64 {
-	return int64(len(m.logits)+len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
+	return m.shared.bytes() + int64(len(m.logits)+len(m.steer)+len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
 }

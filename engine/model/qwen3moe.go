@@ -14,7 +14,7 @@ func newQwen3MoE(l *loader) (Arch, error) {
 	d := l.decoder()
 	embd, layers := d.info.Embd, d.info.Layers
 	shape := l.attentionShape(embd, layers)
-	attention := attentionSpec{attentionShape: shape, rope: l.rope(vec.RopeNeox, shape.keyDim), qkNorms: true}
+	attention := attentionSpec{attentionShape: shape, rope: l.rope(vec.RopeNeox, shape.keyDim), qkNorms: headNorms}
 	moe := moeSpec{route: l.routing(scoreSoftmax), input: "ffn_norm", act: kernel.SiLU}
 	moe.route.normalise = true
 	moe.ff = l.keyOr("expert_feed_forward_length", max(1, l.keyOr("feed_forward_length", 1)/moe.route.used))

@@ -9,6 +9,8 @@ import (
 // rotary is a rotary embedding with the angles of a batch. Layers that turn alike
 // share one, so that the angles are computed once.
 type rotary struct {
+	spec    vec.RopeSpec
+	factors *Weight // [dims/2] divides the angle of each pair; nil: none
 	*vec.Rope
 	table  []float32
 	pos, n int // the batch that table is of
@@ -33,22 +35,31 @@ func (l *loader) rope(kind vec.RopeKind, dims int) *rotary {
 	if s.Dims > dims {
 		l.fail(fmt.Errorf("rope over %d entries of heads of %d", s.Dims, dims))
 	}
-	if l.err != nil {
-		return &rotary{}
+	if l.err == nil {
+		if _, err := vec.NewRope(s); err != nil {
+			l.fail(err) // here, and not when the weights are there
+		}
 	}
-	r, err := vec.NewRope(s)
-	if err != nil {
-		l.fail(err)
-	}
-	return &rotary{Rope: r}
+	return &rotary{spec: s}
 }
 
-// prepare makes room for the angles of the stream's largest batch.
-func (r *rotary) prepare(s *stream) {
-	if n := r.TableLen(s.max); len(r.table) != n {
-		r.table, r.n = make([]float32, n), 0
-	}
+// prepare makes room for the angles of the stream's largest batch, once for all
+// layers that share them.
+func (r *rotary) prepare(s *stream) (err error) {
+	_, err = share(s, r, func() (*rotary, error) {
+		if r.factors != nil {
+			r.spec.Factors = r.factors.F32
+		}
+		if r.Rope, err = vec.NewRope(r.spec); err != nil {
+			return nil, err
+		}
+		r.table, r.n = make([]float32, r.TableLen(s.max)), 0
+		return r, nil
+	})
+	return err
 }
+
+func (r *rotary) bytes() int64 { return int64(len(r.table)) * 4 }
 
 // turnTo computes the angles of positions pos to pos+n-1.
 func (r *rotary) turnTo(pos, n int) {

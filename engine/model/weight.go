@@ -48,6 +48,11 @@ func (w *Weight) affine() kernel.Affine {
 	return a
 }
 
+// gated returns the matrix as one of a gated feed-forward network.
+func (w *Weight) gated(num kernel.Numerics) kernel.Gated {
+	return kernel.Gated{Matrix: w.Matrix, Affine: w.affine(), Form: formOf(w, num)}
+}
+
 // Pointer returns the address of the weight's bytes, or 0 if it has none.
 func (w *Weight) Pointer() uintptr {
 	if len(w.Data) == 0 {
@@ -161,6 +166,14 @@ func (l *loader) count(name string, v int64, err error) int {
 func (l *loader) floatOr(name string, def float64) float64 {
 	v, err := l.file.Meta.FloatOr(l.prefix+name, def)
 	return number(l, v, err)
+}
+
+func (l *loader) boolOr(name string, def bool) bool {
+	v, err := l.file.Meta.BoolOr(l.prefix+name, def)
+	if err != nil {
+		l.fail(err)
+	}
+	return v
 }
 
 func (l *loader) stringOr(name, def string) string {

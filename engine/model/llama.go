@@ -1,0 +1,23 @@
+package model
+
+import (
+	"bmoe/engine/kernel"
+	"bmoe/engine/kernel/vec"
+)
+
+func init() { register("llama", newLlama) }
+
+// newLlama builds Mixtral and other models of the llama family with experts.
+func newLlama(l *loader) (Arch, error) {
+	d := l.decoder()
+	embd, layers := d.info.Embd, d.info.Layers
+	shape := l.attentionShape(embd, layers)
+	attention := attentionSpec{attentionShape: shape, rope: l.rope(vec.RopeNorm, shape.keyDim)}
+	attention.rope.factors = l.floats("rope_freqs.weight", attention.rope.spec.Dims/2)
+	moe := moeSpec{route: l.routing(scoreSoftmax), ff: l.key("feed_forward_length"), input: "ffn_norm", act: kernel.SiLU}
+	moe.route.normalise = true
+	for i := range layers {
+		d.add(l.attention(i, embd, attention), l.moe(i, embd, moe))
+	}
+	return d, l.err
+}
