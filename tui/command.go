@@ -36,7 +36,7 @@ const maxLanes = 64
 // command obeys a command of the prompt.
 func (m *Model) command(cmd, arg string) tea.Cmd {
 	wrong := func(usage string) tea.Cmd {
-		m.say(m.th.read, "usage: "+usage)
+		m.say(m.th.Read, "usage: "+usage)
 		return nil
 	}
 	switch cmd {
@@ -71,7 +71,7 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 		}
 		return m.act(a)
 	}
-	m.say(m.th.read, "unknown command /"+cmd+"; /help lists them, // begins a message with a slash")
+	m.say(m.th.Read, "unknown command /"+cmd+"; /help lists them, // begins a message with a slash")
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // fakeEngine behaves like a session on the slow laptop of the project's
@@ -45,7 +46,7 @@ const answerText = "Because the model file is mapped: on this host its four lane
 
 func newFake() *fakeEngine {
 	f := &fakeEngine{cfg: engine.DefaultConfig(), cold: true}
-	f.cfg.Cache, f.cfg.Ctx, f.cfg.Threads = engine.Budget{Bytes: 3000 * mib}, 4096, 8
+	f.cfg.Cache, f.cfg.Ctx, f.cfg.Threads = engine.Budget{Bytes: 3000 * term.MiB}, 4096, 8
 	for _, w := range strings.SplitAfter("The lanes give one lane's rate, so reads are served in turn. ", " ") {
 		f.script = append(f.script, backend.Delta{Reasoning: w})
 	}
@@ -55,9 +56,9 @@ func newFake() *fakeEngine {
 	s := &f.s
 	s.Ctx = 4096
 	s.Model = profile.Model{Name: "Qwen3.6-35B-A3B-Q4_K_M", Arch: "qwen35moe", Quant: "Q4_K_M", FileBytes: 22_300_000_000, Shards: 1,
-		Layers: 40, MoELayers: 40, Experts: 256, ExpertsUsed: 8, ExpertBytesAll: 18_000 * mib, TokenCycle: 492 * mib, HostMemory: profile.Some[int64](15_500_000_000)}
-	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * mib, BudgetStep: 2250 * mib, Slots: 1706}
-	s.KV = profile.KV{Bytes: 332 * mib, MarkBytes: 252 * mib, Marks: 3, MostMarks: 4}
+		Layers: 40, MoELayers: 40, Experts: 256, ExpertsUsed: 8, ExpertBytesAll: 18_000 * term.MiB, TokenCycle: 492 * term.MiB, HostMemory: profile.Some[int64](15_500_000_000)}
+	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * term.MiB, BudgetStep: 2250 * term.MiB, Slots: 1706}
+	s.KV = profile.KV{Bytes: 332 * term.MiB, MarkBytes: 252 * term.MiB, Marks: 3, MostMarks: 4}
 	s.Lanes = profile.Lanes{Engine: "lanes", Mode: "direct"}
 	s.Mapping = profile.Mapping{State: profile.MappingMapped, Bytes: 22_300_000_000, Views: 1, Dense: "anon",
 		WeightsChecked: profile.Some[int64](733), WeightsInside: profile.Some[int64](0), DenseResident: profile.Some(1.0)}
@@ -174,7 +175,7 @@ func (f *fakeEngine) token(i int, cfg engine.Config) float32 {
 		wobble = 86e6
 	}
 	r := profile.Record{Run: s.Run, Step: i + 1, Compute: 107e6, Mgmt: 27e6, Stall: profile.Some(stallOf(cfg) + wobble), Lookups: 320, Hits: 195, Evictions: 121, Rereads: 82,
-		ExpertBytes: 192*mib + mib/2, Reads: 320}
+		ExpertBytes: 192*term.MiB + term.MiB/2, Reads: 320}
 	r.Wall = r.Compute + r.Mgmt + r.Stall.Value
 	s.Tokens[s.Count%profile.RingTokens] = r
 	s.Count++
@@ -187,24 +188,24 @@ func (f *fakeEngine) token(i int, cfg engine.Config) float32 {
 	s.PrefillTPS = profile.Some(12.6)
 	s.DecodeTPS = profile.Ratio(float64(i+1)*1e9, float64(s.Sum.Wall))
 	s.Wall.P50, s.Wall.P95 = profile.Some(r.Wall-wobble), profile.Some(r.Wall-wobble+86e6)
-	s.Cache.Resident, s.Cache.SlotsUsed = s.Cache.Budget-2*mib, 1704
-	s.Cache.Arena = s.Cache.Budget + 24*mib
+	s.Cache.Resident, s.Cache.SlotsUsed = s.Cache.Budget-2*term.MiB, 1704
+	s.Cache.Arena = s.Cache.Budget + 24*term.MiB
 	s.Cache.HitNow, s.Cache.HitRun = profile.Some(58.2), profile.Some(60.9)
 	s.Cache.Lookups = s.Sum.Lookups
-	s.Cache.EvictionsPerTok, s.Cache.RereadsPerTok, s.Cache.ReadPerTok = profile.Some(121.2), profile.Some(81.8), profile.Some(192.5*mib)
-	rate := 926.0 * mib
+	s.Cache.EvictionsPerTok, s.Cache.RereadsPerTok, s.Cache.ReadPerTok = profile.Some(121.2), profile.Some(81.8), profile.Some(192.5*term.MiB)
+	rate := 926.0 * term.MiB
 	if cfg.ReleaseMmap {
-		rate = 2402 * mib
+		rate = 2402 * term.MiB
 	}
 	s.Lanes.Rate, s.Lanes.RateRun = profile.Some(rate), profile.Some(rate*1.01)
 	for l := range cfg.Lanes {
-		s.Lanes.Lane[l].Rate = profile.Some(rate/float64(cfg.Lanes) + float64(l)*mib)
+		s.Lanes.Lane[l].Rate = profile.Some(rate/float64(cfg.Lanes) + float64(l)*term.MiB)
 	}
 	s.Lanes.P50, s.Lanes.P99 = profile.Some[int64](2_490_000), profile.Some[int64](5_800_000)
 	s.Lanes.Wake50 = profile.Some[int64](21_000)
 	s.Lanes.Queue = 3
 	s.Lanes.Reads += 320
-	s.Lanes.Bytes += 196 * mib
+	s.Lanes.Bytes += 196 * term.MiB
 	s.Lanes.BusyNanos += 320 * 2_500_000
 	s.Process.CPUPerToken = profile.Some[int64](860_000_000)
 	s.Process.MajFltPerToken = profile.Some(0.0)
@@ -255,7 +256,7 @@ func (f *fakeEngine) Reconfigure(c engine.Change) []backend.Outcome {
 			out = append(out, backend.Outcome{Setting: "release-mmap", Verdict: backend.Declined, Value: "off", Reason: f.decline})
 		} else {
 			f.cfg.ReleaseMmap = *c.ReleaseMmap
-			out = append(out, backend.Outcome{Setting: "release-mmap", Verdict: backend.Applied, Value: onOff(f.cfg.ReleaseMmap), Reason: "lanes reopened"})
+			out = append(out, backend.Outcome{Setting: "release-mmap", Verdict: backend.Applied, Value: term.OnOff(f.cfg.ReleaseMmap), Reason: "lanes reopened"})
 		}
 	}
 	if c.Lanes != nil {
@@ -263,12 +264,12 @@ func (f *fakeEngine) Reconfigure(c engine.Change) []backend.Outcome {
 		out = append(out, backend.Outcome{Setting: "lanes", Verdict: backend.Applied, Value: fmt.Sprint(*c.Lanes)})
 	}
 	if c.CacheMiB != nil {
-		f.cfg.Cache = engine.Budget{Bytes: int64(*c.CacheMiB) * mib}
+		f.cfg.Cache = engine.Budget{Bytes: int64(*c.CacheMiB) * term.MiB}
 		out = append(out, backend.Outcome{Setting: "cache", Verdict: backend.Applied, Value: fmt.Sprint(*c.CacheMiB, " MiB")})
 	}
 	if c.Overlap != nil {
 		f.cfg.Overlap = *c.Overlap
-		out = append(out, backend.Outcome{Setting: "overlap", Verdict: backend.Applied, Value: onOff(*c.Overlap)})
+		out = append(out, backend.Outcome{Setting: "overlap", Verdict: backend.Applied, Value: term.OnOff(*c.Overlap)})
 	}
 	f.settle()
 	return out

@@ -14,6 +14,7 @@ import (
 	"bmoe/internal/clock"
 	"bmoe/internal/crash"
 	"bmoe/profile"
+	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -84,15 +85,15 @@ func (m *Model) submit(text string) tea.Cmd {
 		return m.send(text)
 	case generating:
 		m.prompt.SetValue(text)
-		m.say(m.th.read, "still answering: Esc stops, then Enter sends")
+		m.say(m.th.Read, "still answering: Esc stops, then Enter sends")
 	default:
 		if m.queued != "" {
 			m.prompt.SetValue(text)
-			m.say(m.th.read, "one prompt is waiting already")
+			m.say(m.th.Read, "one prompt is waiting already")
 			return nil
 		}
 		m.queued = text
-		m.say(m.th.accent, "waiting: sent as soon as the model is ready")
+		m.say(m.th.Accent, "waiting: sent as soon as the model is ready")
 	}
 	return nil
 }
@@ -115,11 +116,11 @@ func (m *Model) again() tea.Cmd {
 		return nil
 	}
 	if m.state != idle {
-		m.say(m.th.read, "not now: "+m.busyWith())
+		m.say(m.th.Read, "not now: "+m.busyWith())
 		return nil
 	}
 	if !m.repeatable {
-		m.say(m.th.read, "nothing to repeat yet")
+		m.say(m.th.Read, "nothing to repeat yet")
 		return nil
 	}
 	m.chat.follow = true
@@ -189,7 +190,7 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	case stopped:
 		m.chat.addNote(m.now(), false, "stopped")
 	case err != nil:
-		m.chat.addNote(m.now(), true, "failed: "+cleanLine(err.Error()))
+		m.chat.addNote(m.now(), true, "failed: "+term.CleanLine(err.Error()))
 		if msg.run == nil && msg.text != "" && m.prompt.Value() == "" {
 			m.prompt.SetValue(msg.text) // refused: nothing typed is lost
 		}
@@ -229,7 +230,7 @@ func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
 // newChat forgets the conversation.
 func (m *Model) newChat() tea.Cmd {
 	if m.state != idle {
-		m.say(m.th.read, "not now: "+m.busyWith())
+		m.say(m.th.Read, "not now: "+m.busyWith())
 		return nil
 	}
 	m.chat.clear()

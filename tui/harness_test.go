@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bmoe/profile"
+	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -42,7 +43,7 @@ func loadingScreen(t *testing.T, w, h int, o Options, f *fakeEngine) *harness {
 	if o.Open == nil {
 		o.Open = func(func(string, float64)) (Engine, error) { return f, nil }
 	}
-	m := newModel(o, terminal{})
+	m := newModel(o, term.Caps{})
 	hs := &harness{t: t, m: m, f: f, time: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), msgs: make(chan tea.Msg, 64)}
 	m.now = func() time.Time { return hs.time }
 	m.tock = func(time.Duration, func(time.Time) tea.Msg) tea.Cmd { return nil }
@@ -158,7 +159,7 @@ func (h *harness) screen() string {
 		h.t.Errorf("%d rows on a screen of %d", len(lines), h.m.h)
 	}
 	for i, l := range lines {
-		if w := h.m.th.width(l); w != h.m.w {
+		if w := h.m.th.Width(l); w != h.m.w {
 			h.t.Errorf("row %d has %d columns of %d: %q", i, w, h.m.w, ansi.Strip(l))
 		}
 	}

@@ -1,10 +1,14 @@
 package tui
 
-import "strings"
+import (
+	"strings"
+
+	"bmoe/tui/term"
+)
 
 // helpPage lists every key and command, from the table that dispatches them.
 type helpPage struct {
-	th  *theme
+	th  *term.Theme
 	top int // first row shown
 }
 
@@ -17,10 +21,10 @@ func (p *helpPage) render(w, h int) []string {
 	p.top = min(p.top, max(len(rows)-h, 0))
 	rows = rows[p.top:min(p.top+h, len(rows))]
 	for len(rows) < h {
-		rows = append(rows, blanks(w))
+		rows = append(rows, term.Blanks(w))
 	}
 	if n := len(p.rows(w)) - p.top - h; n > 0 {
-		rows[h-1] = th.pad(th.read.on(th.g.down+" "+plural(int64(n+1), "line")+" below"), w)
+		rows[h-1] = th.Pad(th.Read.On(th.G.Down+" "+term.Plural(int64(n+1), "line")+" below"), w)
 	}
 	return rows
 }
@@ -33,7 +37,7 @@ func (p *helpPage) rows(w int) []string {
 		keysW, twinW = 15, 12
 	}
 	textW := w - keysW - twinW - cmdW
-	rows := []string{th.dim.on(th.pad("key", keysW)+th.pad("in the panes", twinW)+th.pad("command", cmdW)) + th.dim.on(th.pad("what it does", textW))}
+	rows := []string{th.Dim.On(th.Pad("key", keysW)+th.Pad("in the panes", twinW)+th.Pad("command", cmdW)) + th.Dim.On(th.Pad("what it does", textW))}
 	for i := range keyTable {
 		r := &keyTable[i]
 		keys := r.any
@@ -55,16 +59,16 @@ func (p *helpPage) rows(w int) []string {
 			rows = append(rows, p.line(w, keysW, twinW, cmdW, capsLines[n], "", "", ""))
 		}
 	}
-	rows = append(rows, blanks(w))
+	rows = append(rows, term.Blanks(w))
 	for _, s := range wrapWords("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal. A message that begins with a slash is written with two.", w) {
-		rows = append(rows, th.pad(th.dim.on(s), w))
+		rows = append(rows, th.Pad(th.Dim.On(s), w))
 	}
 	return rows
 }
 
 func (p *helpPage) line(w, keysW, twinW, cmdW int, keys, twins, cmd, text string) string {
 	th := p.th
-	return th.pad(th.bold.on(th.pad(keys, keysW)+th.pad(twins, twinW))+th.accent.on(th.pad(cmd, cmdW))+text, w)
+	return th.Pad(th.Bold.On(th.Pad(keys, keysW)+th.Pad(twins, twinW))+th.Accent.On(th.Pad(cmd, cmdW))+text, w)
 }
 
 func at(lines []string, n int) string {
@@ -84,8 +88,8 @@ func first(n int, s string) string {
 // wrapWords breaks a short text of ours into lines.
 func wrapWords(s string, w int) []string {
 	var out []string
-	for _, l := range appendWrapped(nil, s, 0, max(w, 1), 0) {
-		out = append(out, strings.TrimRight(s[l.start:l.end], " "))
+	for _, l := range term.Wrap(nil, s, 0, max(w, 1), 0) {
+		out = append(out, strings.TrimRight(s[l.Start:l.End], " "))
 	}
 	return out
 }

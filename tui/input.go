@@ -82,7 +82,7 @@ func (m *Model) act(a action) tea.Cmd {
 		return m.ctrlC()
 	case actSuspend:
 		if m.state != idle { // a run's times would hold the pause
-			m.say(m.th.read, "not now: "+m.busyWith())
+			m.say(m.th.Read, "not now: "+m.busyWith())
 			return nil
 		}
 		if m.suspend != nil {
@@ -139,7 +139,7 @@ func (m *Model) act(a action) tea.Cmd {
 // when the run ends.
 func (m *Model) turn(wish func()) tea.Cmd {
 	if m.state == loading {
-		m.say(m.th.read, "not now: "+m.busyWith())
+		m.say(m.th.Read, "not now: "+m.busyWith())
 		return nil
 	}
 	wish()
@@ -151,13 +151,13 @@ func (m *Model) turn(wish func()) tea.Cmd {
 
 func (m *Model) stepCache(dir int) {
 	if !m.live.Cache.Streaming {
-		m.say(m.th.read, "no cache: nothing is streamed")
+		m.say(m.th.Read, "no cache: nothing is streamed")
 		return
 	}
 	n := m.wantCache()
 	to := stepCache(n, dir, m.live.Model.ExpertBytesAll, m.live.Cache.BudgetStep)
 	if to == n {
-		m.say(m.th.read, "that is as far as it goes; /cache takes any number of MiB")
+		m.say(m.th.Read, "that is as far as it goes; /cache takes any number of MiB")
 		return
 	}
 	m.setCache(to)
@@ -251,7 +251,7 @@ func (m *Model) askToQuit(key string) tea.Cmd {
 	if m.state == generating {
 		text += "; Esc stops the answer"
 	}
-	m.say(m.th.read, text)
+	m.say(m.th.Read, text)
 	m.statusUntil = m.armed
 	return nil
 }
@@ -275,12 +275,12 @@ func (m *Model) enter() tea.Cmd {
 // resumed is what the screen does after the program was stopped.
 func (m *Model) resumed(msg resumedMsg) tea.Cmd {
 	if !msg.stopped || msg.told {
-		m.say(m.th.read, resumeNotice)
+		m.say(m.th.Read, resumeNotice)
 	}
 	if !msg.stopped {
 		return nil
 	}
-	if m.th.method != ansi.GraphemeWidth {
+	if m.th.Method != ansi.GraphemeWidth {
 		return tea.ClearScreen
 	}
 	// The renderer has left the mode in which the terminal measures by clusters,

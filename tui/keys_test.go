@@ -434,8 +434,8 @@ func TestTheLastRunsAreToldOnLeaving(t *testing.T) {
 		t.Errorf("%s", strings.Join(lines, "\n"))
 	}
 	for _, l := range lines {
-		if h.m.th.width(l) > 80 {
-			t.Errorf("%d columns: %q", h.m.th.width(l), l)
+		if h.m.th.Width(l) > 80 {
+			t.Errorf("%d columns: %q", h.m.th.Width(l), l)
 		}
 	}
 }

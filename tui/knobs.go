@@ -7,6 +7,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // knob is a setting that can be changed between runs.
@@ -66,7 +67,7 @@ func cacheInForce(c engine.Config, s *profile.Snapshot) int {
 	if c.Cache.Bytes > 0 {
 		return int(c.Cache.MiB())
 	}
-	return int(s.Cache.Budget / mib)
+	return int(s.Cache.Budget / term.MiB)
 }
 
 // holds reports whether a change says something of a knob.
@@ -142,8 +143,8 @@ func stepCache(n, dir int, all, step int64) int {
 	if step <= 0 || all <= 0 {
 		return n
 	}
-	bytes := int64(n) * mib
-	up := func(b int64) int { return int((b + mib - 1) / mib) }
+	bytes := int64(n) * term.MiB
+	up := func(b int64) int { return int((b + term.MiB - 1) / term.MiB) }
 	if dir > 0 {
 		for k := step; ; k += step {
 			if k >= all {
@@ -166,36 +167,36 @@ func stepCache(n, dir int, all, step int64) int {
 // a wish waits.
 func (m *Model) knobValue(k knob) string {
 	if !m.cfg.Stream && (k == knobLanes || k == knobCache || k == knobOverlap) {
-		return notMeasured
+		return term.NotMeasured
 	}
 	switch k {
 	case knobRelease:
-		return onOff(m.wantRelease())
+		return term.OnOff(m.wantRelease())
 	case knobLanes:
 		return fmt.Sprint(m.wantLanes())
 	case knobCache:
 		return fmt.Sprint(m.wantCache(), " MiB")
 	case knobOverlap:
-		return onOff(m.wantOverlap())
+		return term.OnOff(m.wantOverlap())
 	}
 	return ""
 }
 
 // knobNote is what the footer says after the value.
-func (m *Model) knobNote(k knob) (string, style) {
+func (m *Model) knobNote(k knob) (string, term.Style) {
 	switch st := m.knobs[k]; {
 	case holds(m.inHand, k):
-		return "applying", m.th.accent
+		return "applying", m.th.Accent
 	case holds(m.want, k):
-		return "next run", m.th.accent
+		return "next run", m.th.Accent
 	case st.verdict == "" || m.now().Sub(st.at) > verdictShown:
 		return "", ""
 	case st.verdict == backend.Applied:
-		return string(st.verdict), m.th.hit
+		return string(st.verdict), m.th.Hit
 	case st.verdict == backend.Declined:
-		return string(st.verdict), m.th.alert
+		return string(st.verdict), m.th.Alert
 	default:
-		return string(st.verdict), m.th.read
+		return string(st.verdict), m.th.Read
 	}
 }
 
@@ -216,9 +217,9 @@ func outcomeText(o backend.Outcome) string {
 	if o.Verdict != backend.Applied {
 		verb = "stays "
 	}
-	text := fmt.Sprintf("%s %s%s: %s", o.Setting, verb, cleanLine(o.Value), o.Verdict)
+	text := fmt.Sprintf("%s %s%s: %s", o.Setting, verb, term.CleanLine(o.Value), o.Verdict)
 	if o.Reason != "" {
-		text += ", " + cleanLine(o.Reason)
+		text += ", " + term.CleanLine(o.Reason)
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // lastRuns is how many runs are told of on leaving.
@@ -25,8 +26,8 @@ func (m *Model) farewell() []string {
 	for _, g := range groups[first:] {
 		r := g.First()
 		what, text, change := l.relation(g)
-		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), maybe(g.Median(ab.DecodeTPS), sig, ""), waitShare(r), maybe(g.Median(hitRate), percent, " %"), strings.TrimPrefix(strings.Join([]string{text, change, what}, ", "), "-, "))
-		lines = append(lines, strings.TrimRight(m.th.shown(m.th.cut(line, max(m.w, minWidth))), " "))
+		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), term.Maybe(g.Median(ab.DecodeTPS), term.Sig, ""), waitShare(r), term.Maybe(g.Median(hitRate), term.Percent, " %"), strings.TrimPrefix(strings.Join([]string{text, change, what}, ", "), "-, "))
+		lines = append(lines, strings.TrimRight(m.th.Shown(m.th.Cut(line, max(m.w, minWidth))), " "))
 	}
 	if first > 0 {
 		lines[0] += fmt.Sprintf(" (the last %d of %d)", lastRuns, len(groups))

@@ -9,6 +9,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/profile"
+	"bmoe/tui/term"
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
@@ -48,8 +49,8 @@ const (
 // draws.
 type Model struct {
 	o    Options
-	term terminal
-	th   *theme
+	term term.Caps
+	th   *term.Theme
 	now  func() time.Time                                     // of day; tests hold it
 	tock func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick; tests say themselves when time passes
 
@@ -101,18 +102,18 @@ type Model struct {
 	help       helpPage
 
 	status      string
-	statusStyle style
+	statusStyle term.Style
 	statusUntil time.Time
 	armed       time.Time // Ctrl+C was pressed once, until then
 }
 
-func newModel(o Options, term terminal) *Model {
-	term.ascii = term.ascii || o.ASCII
+func newModel(o Options, caps term.Caps) *Model {
+	caps.ASCII = caps.ASCII || o.ASCII
 	m := &Model{
-		o: o, term: term, now: time.Now, tock: tea.Tick, load: &loadState{}, live: &profile.Snapshot{Phase: profile.Loading},
+		o: o, term: caps, now: time.Now, tock: tea.Tick, load: &loadState{}, live: &profile.Snapshot{Phase: profile.Loading},
 	}
-	m.th = newTheme(true, term.ascii)
-	m.th.asciiText = term.notUTF8
+	m.th = term.NewTheme(true, caps.ASCII)
+	m.th.ASCIIText = caps.NotUTF8
 	m.chat = newTranscript(m.th)
 	m.prompt = newPrompt()
 	base := paneBase{th: m.th, s: m.live}
@@ -125,7 +126,7 @@ func newModel(o Options, term terminal) *Model {
 // Init starts loading and the ticker.
 func (m *Model) Init() tea.Cmd {
 	cmds := []tea.Cmd{m.open(), m.tick()}
-	if !m.term.noColor && !m.term.ascii { // the others might print the question
+	if !m.term.NoColor && !m.term.ASCII { // the others might print the question
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	return tea.Batch(cmds...)
@@ -181,7 +182,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		// The renderer measures characters by clusters once the terminal says
 		// that it does so too; the wrapping has to agree with it.
 		if msg.Mode == ansi.ModeUnicodeCore && (msg.Value == ansi.ModeReset || msg.Value == ansi.ModeSet || msg.Value == ansi.ModePermanentlySet) {
-			m.th.method = ansi.GraphemeWidth
+			m.th.Method = ansi.GraphemeWidth
 			m.chat.rewrap()
 		}
 	case tea.KeyPressMsg:
@@ -213,7 +214,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.BlurMsg:
 	case newChatMsg:
 		cmd := m.settle()
-		m.say(m.th.accent, "new chat")
+		m.say(m.th.Accent, "new chat")
 		return m, cmd
 	default:
 		if m.focus == onPrompt { // what the prompt asked for itself, such as the clipboard
@@ -225,14 +226,14 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // retheme changes the colours once the terminal has told its background.
 func (m *Model) retheme(dark bool) {
-	th := newTheme(dark, m.term.ascii)
-	th.asciiText, th.method = m.th.asciiText, m.th.method
+	th := term.NewTheme(dark, m.term.ASCII)
+	th.ASCIIText, th.Method = m.th.ASCIIText, m.th.Method
 	*m.th = *th
 	m.column = nil
 }
 
 // say shows a line above the footer for a while.
-func (m *Model) say(st style, text string) {
+func (m *Model) say(st term.Style, text string) {
 	m.status, m.statusStyle, m.statusUntil = text, st, m.now().Add(6*time.Second)
 }
 
@@ -349,7 +350,7 @@ func (m *Model) take(s *profile.Snapshot) {
 		m.spare = before
 	}
 	if n := s.DroppedTurns; n > m.dropped && m.answer != nil {
-		m.chat.noteBefore(m.answer, m.now(), fmt.Sprintf("the context is full: the oldest %s dropped", plural(int64(n-m.dropped), "turn")))
+		m.chat.noteBefore(m.answer, m.now(), fmt.Sprintf("the context is full: the oldest %s dropped", term.Plural(int64(n-m.dropped), "turn")))
 	}
 	m.dropped = s.DroppedTurns
 }

@@ -1,6 +1,9 @@
 package tui
 
-import "bmoe/profile"
+import (
+	"bmoe/profile"
+	"bmoe/tui/term"
+)
 
 // pane is one of the stacked figures on the right. A pane is told what to
 // draw and how much room it has; it does not know what is beside it.
@@ -16,7 +19,7 @@ type pane interface {
 
 // paneBase is what every pane has.
 type paneBase struct {
-	th   *theme
+	th   *term.Theme
 	s    *profile.Snapshot
 	of   int // see pane.Apply
 	w, h int
@@ -34,19 +37,19 @@ func (p *paneBase) fill(rows []string) []string {
 		return rows[:p.h]
 	}
 	for len(rows) < p.h {
-		rows = append(rows, blanks(p.w))
+		rows = append(rows, term.Blanks(p.w))
 	}
 	return rows
 }
 
 // titled puts a pane's number and name before its figures. Where the full
 // words do not fit, the short ones are tried before any figure is dropped.
-func (p *paneBase) titled(w int, name string, full, short []part) string {
+func (p *paneBase) titled(w int, name string, full, short []term.Part) string {
 	if p.blank() {
 		full, short = nil, nil
 	}
-	head := []part{p.th.p(0, p.th.title, name)}
-	return p.th.firstFit(w, append(head, full...), append(head, short...))
+	head := []term.Part{p.th.Text(0, p.th.Title, name)}
+	return p.th.FirstFit(w, append(head, full...), append(head, short...))
 }
 
 // stack shares out h rows among panes whose frames touch: a title row each and
@@ -75,33 +78,4 @@ func stack(panes []pane, picked, h int) []int {
 	}
 	give(0, left)
 	return rows
-}
-
-// frameTop draws a title, and on the right a badge, into the top line of a
-// frame w columns wide.
-func (t *theme) frameTop(left, right, title string, badge part, w int, focused bool) string {
-	st, lead := t.frame, t.g.h
-	if focused {
-		st, lead = t.focused, t.g.focus
-	}
-	end := right
-	if badge.w > 0 {
-		end = t.g.h + right
-		w--
-	}
-	title = t.cut(title, w-6-badge.w)
-	line := st.on(left+lead) + " " + title + " "
-	if badge.w == 0 {
-		return line + st.on(repeat(t.g.h, w-5-t.width(title))+end)
-	}
-	return line + st.on(repeat(t.g.h, w-7-t.width(title)-badge.w)) + " " + badge.s + " " + st.on(end)
-}
-
-// frameBottom closes a frame.
-func (t *theme) frameBottom(w int, focused bool) string {
-	st := t.frame
-	if focused {
-		st = t.focused
-	}
-	return st.on(t.g.bl + repeat(t.g.h, w-2) + t.g.br)
 }

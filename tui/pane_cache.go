@@ -2,6 +2,8 @@ package tui
 
 import (
 	"fmt"
+
+	"bmoe/tui/term"
 )
 
 // cachePane shows what the expert cache holds and what it costs to hold it.
@@ -10,15 +12,15 @@ type cachePane struct{ paneBase }
 func (p *cachePane) Title(w int) string {
 	th, c := p.th, &p.s.Cache
 	if !c.Streaming && !p.blank() {
-		return p.titled(w, "2 cache", []part{th.p(0, th.dim, "not streaming")}, nil)
+		return p.titled(w, "2 cache", []term.Part{th.Text(0, th.Dim, "not streaming")}, nil)
 	}
-	hit, policy := maybe(c.HitRun, percent, " %"), th.kv(2, "policy", cleanLine(c.Policy))
+	hit, policy := term.Maybe(c.HitRun, term.Percent, " %"), th.Labelled(2, "policy", term.CleanLine(c.Policy))
 	if p.of > 0 {
-		parts := []part{th.kv(0, fmt.Sprintf("run %d: hit", p.of), hit), policy}
+		parts := []term.Part{th.Labelled(0, fmt.Sprintf("run %d: hit", p.of), hit), policy}
 		return p.titled(w, "2 cache", parts, parts)
 	}
-	bar, now := th.bar(c.HitRun.Value/100, 12, th.hit), th.kv(1, "now", maybe(c.HitNow, percent, " %"))
-	return p.titled(w, "2 cache", []part{th.kv(0, "hit", hit), bar, now, policy}, []part{th.kv(0, "hit", hit), now, policy})
+	bar, now := th.Bar(c.HitRun.Value/100, 12, th.Hit), th.Labelled(1, "now", term.Maybe(c.HitNow, term.Percent, " %"))
+	return p.titled(w, "2 cache", []term.Part{th.Labelled(0, "hit", hit), bar, now, policy}, []term.Part{th.Labelled(0, "hit", hit), now, policy})
 }
 
 func (p *cachePane) Rows() (want, most int) { return 3, 4 }
@@ -29,7 +31,7 @@ func (p *cachePane) Render() []string {
 	}
 	th, s, c := p.th, p.s, &p.s.Cache
 	if !c.Streaming {
-		return p.fill([]string{th.row(p.w, 2, th.p(0, "", "experts are computed from the file's mapping"))})
+		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", "experts are computed from the file's mapping"))})
 	}
 	per := "a token:"
 	if p.of > 0 {
@@ -37,17 +39,17 @@ func (p *cachePane) Render() []string {
 	}
 	return p.fill([]string{
 		p.residency(),
-		th.row(p.w, 2, p.cycle(), th.kv(1, "one layer", inMiB(float64(c.LayerWorkingSet))+" MiB")),
-		th.row(p.w, 2,
-			th.p(1, th.dim, per),
-			th.colour(0, th.evicted, "evicted", maybe(c.EvictionsPerTok, sig, "")),
-			th.kv(0, "re-read", maybe(c.RereadsPerTok, sig, "")),
-			th.colour(0, th.read, "read", maybe(c.ReadPerTok, inMiB, " MiB"))),
-		th.row(p.w, 2,
-			th.kv(0, "slots", fmt.Sprintf("%d/%d", c.SlotsUsed, c.Slots)),
-			th.kv(1, "arena", inMiB(float64(c.Arena))+" MiB"),
-			th.kv(2, "all experts", inMiB(float64(s.Model.ExpertBytesAll))+" MiB"),
-			th.kv(1, "lookups", fmt.Sprint(c.Lookups))),
+		th.Row(p.w, 2, p.cycle(), th.Labelled(1, "one layer", term.InMiB(float64(c.LayerWorkingSet))+" MiB")),
+		th.Row(p.w, 2,
+			th.Text(1, th.Dim, per),
+			th.Coloured(0, th.Evicted, "evicted", term.Maybe(c.EvictionsPerTok, term.Sig, "")),
+			th.Labelled(0, "re-read", term.Maybe(c.RereadsPerTok, term.Sig, "")),
+			th.Coloured(0, th.Read, "read", term.Maybe(c.ReadPerTok, term.InMiB, " MiB"))),
+		th.Row(p.w, 2,
+			th.Labelled(0, "slots", fmt.Sprintf("%d/%d", c.SlotsUsed, c.Slots)),
+			th.Labelled(1, "arena", term.InMiB(float64(c.Arena))+" MiB"),
+			th.Labelled(2, "all experts", term.InMiB(float64(s.Model.ExpertBytesAll))+" MiB"),
+			th.Labelled(1, "lookups", fmt.Sprint(c.Lookups))),
 	})
 }
 
@@ -55,14 +57,14 @@ func (p *cachePane) Render() []string {
 // where one token's experts would fit.
 func (p *cachePane) residency() string {
 	th, c := p.th, &p.s.Cache
-	budget := inMiB(float64(c.Budget)) + " MiB"
+	budget := term.InMiB(float64(c.Budget)) + " MiB"
 	if c.BudgetAuto {
 		budget += " auto"
 	}
-	text := inMiB(float64(c.Resident)) + " / " + budget
+	text := term.InMiB(float64(c.Resident)) + " / " + budget
 	w := min(p.w-len(text)-2, 40)
 	if w < 8 || c.Budget <= 0 {
-		return th.row(p.w, 2, th.p(0, "", text))
+		return th.Row(p.w, 2, th.Text(0, "", text))
 	}
 	full := min(int(float64(c.Resident)/float64(c.Budget)*float64(w)+0.5), w)
 	mark := -1
@@ -71,23 +73,23 @@ func (p *cachePane) residency() string {
 	}
 	piece := func(from, to int) string {
 		in := max(min(full, to)-from, 0)
-		return th.hit.on(repeat(th.g.full, in)) + th.dim.on(repeat(th.g.empty, to-from-in))
+		return th.Hit.On(term.Repeat(th.G.Full, in)) + th.Dim.On(term.Repeat(th.G.Empty, to-from-in))
 	}
 	bar := piece(0, w)
 	if mark >= 0 {
-		bar = piece(0, mark) + th.bold.on(th.g.mark) + piece(mark+1, w)
+		bar = piece(0, mark) + th.Bold.On(th.G.Mark) + piece(mark+1, w)
 	}
-	return th.row(p.w, 2, part{bar, w, 0}, th.p(0, "", text))
+	return th.Row(p.w, 2, term.Part{S: bar, W: w}, th.Text(0, "", text))
 }
 
 // cycle says whether the budget holds one token's experts. Below that an LRU
 // cache never hits: the entry that goes is the one needed soonest.
-func (p *cachePane) cycle() part {
+func (p *cachePane) cycle() term.Part {
 	th, c := p.th, &p.s.Cache
-	cycle := inMiB(float64(p.s.Model.TokenCycle)) + " MiB"
+	cycle := term.InMiB(float64(p.s.Model.TokenCycle)) + " MiB"
 	if c.BelowTokenCycle {
 		s := "below the token cycle of " + cycle + ": hardly any hits"
-		return th.p(0, th.alert, s)
+		return th.Text(0, th.Alert, s)
 	}
-	return th.kv(0, "token cycle", cycle+", holds ("+th.g.mark+")")
+	return th.Labelled(0, "token cycle", cycle+", holds ("+th.G.Mark+")")
 }

@@ -3,6 +3,8 @@ package tui
 import (
 	"fmt"
 	"strings"
+
+	"bmoe/tui/term"
 )
 
 // lanesPane shows what each reader gets from the drive.
@@ -11,18 +13,18 @@ type lanesPane struct{ paneBase }
 func (p *lanesPane) Title(w int) string {
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" && !p.blank() {
-		return p.titled(w, "3 lanes", []part{th.p(0, th.dim, "nothing is streamed")}, nil)
+		return p.titled(w, "3 lanes", []term.Part{th.Text(0, th.Dim, "nothing is streamed")}, nil)
 	}
-	st := style("")
+	st := term.Style("")
 	if l.Mode != "direct" {
-		st = th.read
+		st = th.Read
 	}
 	of := ""
 	if p.of > 0 {
 		of = fmt.Sprintf("run %d: ", p.of)
 	}
-	parts := func(mode string) []part {
-		return []part{th.p(0, st, fmt.Sprintf(mode, l.N, cleanLine(l.Mode))), th.kv(1, of+"p50", maybe(l.P50, ms, "")), th.kv(1, "p99", maybe(l.P99, ms, " ms"))}
+	parts := func(mode string) []term.Part {
+		return []term.Part{th.Text(0, st, fmt.Sprintf(mode, l.N, term.CleanLine(l.Mode))), th.Labelled(1, of+"p50", term.Maybe(l.P50, term.Ms, "")), th.Labelled(1, "p99", term.Maybe(l.P99, term.Ms, " ms"))}
 	}
 	return p.titled(w, "3 lanes", parts("%d x %s"), parts("%dx %s"))
 }
@@ -56,38 +58,38 @@ func (p *lanesPane) Render() []string {
 	}
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" {
-		return p.fill([]string{th.row(p.w, 2, th.p(0, "", "reads are page faults of the mapping, not lanes"))})
+		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", "reads are page faults of the mapping, not lanes"))})
 	}
 	var rows []string
-	wake, engine := th.kv(2, "wake p50", maybe(l.Wake50, ms, " ms")), th.kv(3, "engine", cleanLine(l.Engine))
+	wake, engine := th.Labelled(2, "wake p50", term.Maybe(l.Wake50, term.Ms, " ms")), th.Labelled(3, "engine", term.CleanLine(l.Engine))
 	if p.of > 0 { // the bars would be of lanes that are gone
 		rows = append(rows,
-			th.row(p.w, 2, th.p(0, th.dim, fmt.Sprintf("settings changed after run %d, which had", p.of))),
-			th.row(p.w, 2, th.kv(0, "run", maybe(l.RateRun, inMiBs, "")), wake, engine))
+			th.Row(p.w, 2, th.Text(0, th.Dim, fmt.Sprintf("settings changed after run %d, which had", p.of))),
+			th.Row(p.w, 2, th.Labelled(0, "run", term.Maybe(l.RateRun, term.MiBPerSecond, "")), wake, engine))
 	} else {
 		rows = p.bars()
 		rows = rows[:min(len(rows), max(p.h-1, 1))] // with more lanes than room, the sum stays
-		rows = append(rows, th.row(p.w, 2,
-			th.kv(0, "now", maybe(l.Rate, inMiBs, "")),
-			th.kv(0, "run", maybe(l.RateRun, inMiBs, "")),
-			th.kv(1, "queue", fmt.Sprint(l.Queue)),
+		rows = append(rows, th.Row(p.w, 2,
+			th.Labelled(0, "now", term.Maybe(l.Rate, term.MiBPerSecond, "")),
+			th.Labelled(0, "run", term.Maybe(l.RateRun, term.MiBPerSecond, "")),
+			th.Labelled(1, "queue", fmt.Sprint(l.Queue)),
 			wake,
-			th.kv(1, "overlap", onOff(l.Overlap)),
+			th.Labelled(1, "overlap", term.OnOff(l.Overlap)),
 			engine))
 	}
 	if l.Reason != "" {
-		rows = append(rows, th.row(p.w, 2, th.p(0, th.read, cleanLine(l.Reason))))
+		rows = append(rows, th.Row(p.w, 2, th.Text(0, th.Read, term.CleanLine(l.Reason))))
 	}
 	busy := ""
 	if l.Reads > 0 {
-		busy = ms(l.BusyNanos/l.Reads) + " ms"
+		busy = term.Ms(l.BusyNanos/l.Reads) + " ms"
 	} else {
-		busy = notMeasured
+		busy = term.NotMeasured
 	}
-	rows = append(rows, th.row(p.w, 2,
-		th.kv(0, "reads", fmt.Sprint(l.Reads)),
-		th.kv(1, "windows", inMiB(float64(l.Bytes))+" MiB"),
-		th.kv(1, "mean read", busy)))
+	rows = append(rows, th.Row(p.w, 2,
+		th.Labelled(0, "reads", fmt.Sprint(l.Reads)),
+		th.Labelled(1, "windows", term.InMiB(float64(l.Bytes))+" MiB"),
+		th.Labelled(1, "mean read", busy)))
 	return p.fill(rows)
 }
 
@@ -113,19 +115,19 @@ func (p *lanesPane) bars() []string {
 			if most > 0 {
 				share = rate.Value / most
 			}
-			text := fmt.Sprintf("%4s", maybe(rate, func(v float64) string { return fmt.Sprintf("%.0f", v/mib) }, ""))
+			text := fmt.Sprintf("%4s", term.Maybe(rate, func(v float64) string { return fmt.Sprintf("%.0f", v/term.MiB) }, ""))
 			if cell >= 2*laneCell {
 				text += " MiB/s"
 			}
-			bar := th.bar(share, cell-len(text)-digits-2, th.read)
+			bar := th.Bar(share, cell-len(text)-digits-2, th.Read)
 			if i > from {
 				b.WriteString("  ")
 				used += 2
 			}
-			b.WriteString(th.dim.on(fmt.Sprintf("%*d", digits, i+1)) + " " + bar.s + " " + text)
-			used += digits + 1 + bar.w + 1 + len(text)
+			b.WriteString(th.Dim.On(fmt.Sprintf("%*d", digits, i+1)) + " " + bar.S + " " + text)
+			used += digits + 1 + bar.W + 1 + len(text)
 		}
-		rows = append(rows, b.String()+blanks(p.w-used))
+		rows = append(rows, b.String()+term.Blanks(p.w-used))
 	}
 	return rows
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // mappingPane shows whether the model file is still mapped, which on some
@@ -13,20 +14,20 @@ type mappingPane struct{ paneBase }
 
 func (p *mappingPane) Title(w int) string {
 	th, m := p.th, &p.s.Mapping
-	st := style("")
+	st := term.Style("")
 	switch m.State {
 	case profile.MappingReleased:
-		st = th.hit
+		st = th.Hit
 	case profile.MappingDeclined:
-		st = th.alert
+		st = th.Alert
 	}
 	word := strings.ToUpper(string(m.State))
 	if word == "" {
-		word = notMeasured
+		word = term.NotMeasured
 	}
-	parts := []part{th.p(0, st, word)}
+	parts := []term.Part{th.Text(0, st, word)}
 	if m.Views > 0 {
-		parts = append(parts, th.p(1, "", size(m.Bytes)+" in "+plural(int64(m.Views), "view")))
+		parts = append(parts, th.Text(1, "", term.Size(m.Bytes)+" in "+term.Plural(int64(m.Views), "view")))
 	}
 	return p.titled(w, "4 mapping", parts, parts)
 }
@@ -38,45 +39,45 @@ func (p *mappingPane) Render() []string {
 		return p.fill(nil)
 	}
 	th, m := p.th, &p.s.Mapping
-	rows := []string{th.row(p.w, 2, p.verdict()...)}
-	dense := th.kv(0, "dense weights", m.Dense)
-	res := th.kv(1, "resident", maybe(m.DenseResident, func(v float64) string { return percent(v*100) + " %" }, ""))
-	rows = append(rows, th.row(p.w, 2, dense, res))
+	rows := []string{th.Row(p.w, 2, p.verdict()...)}
+	dense := th.Labelled(0, "dense weights", m.Dense)
+	res := th.Labelled(1, "resident", term.Maybe(m.DenseResident, func(v float64) string { return term.Percent(v*100) + " %" }, ""))
+	rows = append(rows, th.Row(p.w, 2, dense, res))
 	if m.Inside != "" {
-		rows = append(rows, th.row(p.w, 2, th.kv(0, "inside:", cleanLine(m.Inside))))
+		rows = append(rows, th.Row(p.w, 2, th.Labelled(0, "inside:", term.CleanLine(m.Inside))))
 	}
 	return p.fill(rows)
 }
 
 // verdict says what the state means for the next release, or why not.
-func (p *mappingPane) verdict() []part {
+func (p *mappingPane) verdict() []term.Part {
 	th, m := p.th, &p.s.Mapping
-	checked := notMeasured
+	checked := term.NotMeasured
 	if m.WeightsChecked.OK {
 		checked = fmt.Sprint(m.WeightsChecked.Value)
 	}
-	inside := notMeasured
+	inside := term.NotMeasured
 	if m.WeightsInside.OK {
 		inside = fmt.Sprint(m.WeightsInside.Value)
 	}
-	counts := th.p(0, "", checked+" weights checked, "+inside+" inside")
+	counts := th.Text(0, "", checked+" weights checked, "+inside+" inside")
 	switch m.State {
 	case profile.MappingDeclined:
-		return []part{th.p(0, th.alert, "declined: "+cleanLine(m.Reason))}
+		return []term.Part{th.Text(0, th.Alert, "declined: "+term.CleanLine(m.Reason))}
 	case profile.MappingReleased:
-		lanes := th.p(1, "", "lanes reopened")
+		lanes := th.Text(1, "", "lanes reopened")
 		if !m.LanesReopened {
-			lanes = th.p(1, th.read, "lanes not reopened")
+			lanes = th.Text(1, th.Read, "lanes not reopened")
 		}
-		return []part{counts, lanes}
+		return []term.Part{counts, lanes}
 	case profile.MappingMapped:
 		if m.WeightsInside.OK && m.WeightsInside.Value == 0 {
-			return []part{counts, th.p(1, th.dim, "F2 would release it")}
+			return []term.Part{counts, th.Text(1, th.Dim, "F2 would release it")}
 		}
 		if m.WeightsInside.OK {
-			return []part{counts, th.p(1, th.dim, "F2 would decline")}
+			return []term.Part{counts, th.Text(1, th.Dim, "F2 would decline")}
 		}
-		return []part{counts}
+		return []term.Part{counts}
 	}
-	return []part{th.p(0, th.dim, "the file is not mapped")}
+	return []term.Part{th.Text(0, th.Dim, "the file is not mapped")}
 }

@@ -1,14 +1,18 @@
 package tui
 
-import "fmt"
+import (
+	"fmt"
+
+	"bmoe/tui/term"
+)
 
 // processPane shows what the process costs the host.
 type processPane struct{ paneBase }
 
 func (p *processPane) Title(w int) string {
 	th, s := p.th, p.s
-	parts := func(unit string) []part {
-		return []part{th.kv(0, "decode", maybe(s.DecodeTPS, sig, unit)), th.kv(1, "TTFT", maybe(s.TTFT, seconds, "")), th.kv(2, "prefill", maybe(s.PrefillTPS, sig, unit))}
+	parts := func(unit string) []term.Part {
+		return []term.Part{th.Labelled(0, "decode", term.Maybe(s.DecodeTPS, term.Sig, unit)), th.Labelled(1, "TTFT", term.Maybe(s.TTFT, term.Seconds, "")), th.Labelled(2, "prefill", term.Maybe(s.PrefillTPS, term.Sig, unit))}
 	}
 	return p.titled(w, "5 process", parts(" tok/s"), parts("/s"))
 }
@@ -22,40 +26,40 @@ func (p *processPane) Render() []string {
 	th, pr := p.th, &p.s.Process
 	// What others do now is one figure, whether they spoiled the run another: the
 	// run may be over, and what disturbed it too.
-	run := th.p(0, "", "undisturbed")
+	run := th.Text(0, "", "undisturbed")
 	if pr.Disturbed.Any() {
-		run = th.p(0, th.alert, pr.Disturbed.String())
+		run = th.Text(0, th.Alert, pr.Disturbed.String())
 	} else if !pr.Disturbed.Known() {
-		run = th.kv(0, "disturbed", notMeasured)
+		run = th.Labelled(0, "disturbed", term.NotMeasured)
 	}
-	temp := notMeasured
+	temp := term.NotMeasured
 	if pr.Temperature.OK {
 		temp = fmt.Sprintf("%.0f C", pr.Temperature.Value)
 	}
 	return p.fill([]string{
-		th.row(p.w, 2,
-			th.kv(0, "CPU", maybe(pr.CPUPerToken, seconds, "/token")),
-			th.kv(0, "majflt", maybe(pr.MajFltPerToken, sig, "/token")),
-			th.kv(1, "RSS", maybe(pr.RSS, size, "")),
-			th.kv(2, "anon", maybe(pr.RSSAnon, size, ""))),
-		th.row(p.w, 2,
+		th.Row(p.w, 2,
+			th.Labelled(0, "CPU", term.Maybe(pr.CPUPerToken, term.Seconds, "/token")),
+			th.Labelled(0, "majflt", term.Maybe(pr.MajFltPerToken, term.Sig, "/token")),
+			th.Labelled(1, "RSS", term.Maybe(pr.RSS, term.Size, "")),
+			th.Labelled(2, "anon", term.Maybe(pr.RSSAnon, term.Size, ""))),
+		th.Row(p.w, 2,
 			run,
-			th.kv(0, "others now", maybe(pr.ForeignIO, inMiBs, "")+", CPU "+maybe(pr.ForeignCPU, percent, " %"))),
-		th.row(p.w, 2,
-			th.kv(0, "workers", fmt.Sprint(pr.Threads)),
-			th.kv(1, "GOMAXPROCS", fmt.Sprint(pr.MaxProc)),
-			th.kv(1, "temperature", temp),
-			th.kv(2, "GC", maybe(pr.GCPercent, percent, " %")),
-			th.kv(2, "free RAM", maybe(pr.AvailableMemory, size, ""))),
-		th.row(p.w, 2, th.kv(0, "KV of a full context", size(p.s.KV.Bytes)), p.marks()),
+			th.Labelled(0, "others now", term.Maybe(pr.ForeignIO, term.MiBPerSecond, "")+", CPU "+term.Maybe(pr.ForeignCPU, term.Percent, " %"))),
+		th.Row(p.w, 2,
+			th.Labelled(0, "workers", fmt.Sprint(pr.Threads)),
+			th.Labelled(1, "GOMAXPROCS", fmt.Sprint(pr.MaxProc)),
+			th.Labelled(1, "temperature", temp),
+			th.Labelled(2, "GC", term.Maybe(pr.GCPercent, term.Percent, " %")),
+			th.Labelled(2, "free RAM", term.Maybe(pr.AvailableMemory, term.Size, ""))),
+		th.Row(p.w, 2, th.Labelled(0, "KV of a full context", term.Size(p.s.KV.Bytes)), p.marks()),
 	})
 }
 
 // marks says how many places a chat can go back to, where that is not all.
-func (p *processPane) marks() part {
+func (p *processPane) marks() term.Part {
 	kv := &p.s.KV
 	if kv.MostMarks == 0 {
-		return p.th.kv(1, "goes back", "anywhere")
+		return p.th.Labelled(1, "goes back", "anywhere")
 	}
-	return p.th.kv(1, "marks", fmt.Sprintf("%d of %d, %s", kv.Marks, kv.MostMarks, size(kv.MarkBytes)))
+	return p.th.Labelled(1, "marks", fmt.Sprintf("%d of %d, %s", kv.Marks, kv.MostMarks, term.Size(kv.MarkBytes)))
 }

@@ -8,6 +8,7 @@ import (
 
 	"bmoe/internal/stats"
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // timelinePane shows where the time of the last tokens went: a column a token,
@@ -25,13 +26,13 @@ func (p *timelinePane) Title(w int) string {
 	if r, ok := s.Latest(0); ok {
 		last = profile.Some(r.Wall)
 	}
-	parts := func(unit, ceil, rate string) []part {
-		f := maybe(last, ms, unit)
-		return []part{
-			{th.dim.on("last ") + th.bold.on(f), 5 + th.width(f), 0},
-			th.kv(1, "p50", maybe(s.Wall.P50, ms, "")),
-			th.kv(1, "p95", maybe(s.Wall.P95, ms, " ms")),
-			th.kv(2, ceil, maybe(s.Ceiling, sig, rate)),
+	parts := func(unit, ceil, rate string) []term.Part {
+		f := term.Maybe(last, term.Ms, unit)
+		return []term.Part{
+			{S: th.Dim.On("last ") + th.Bold.On(f), W: 5 + th.Width(f)},
+			th.Labelled(1, "p50", term.Maybe(s.Wall.P50, term.Ms, "")),
+			th.Labelled(1, "p95", term.Maybe(s.Wall.P95, term.Ms, " ms")),
+			th.Labelled(2, ceil, term.Maybe(s.Ceiling, term.Sig, rate)),
 		}
 	}
 	return p.titled(w, "1 token", parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
@@ -63,22 +64,22 @@ func (p *timelinePane) Render() []string {
 func (p *timelinePane) legend() string {
 	th := p.th
 	mean := &p.s.Mean
-	items := func(head, sep, tail string, f func(float64) string) []part {
-		item := func(st style, glyph, name string, v profile.Maybe[int64]) part {
-			val := maybe(v, func(ns int64) string { return f(float64(ns) / 1e6) }, "")
-			return part{st.on(glyph) + sep + name + " " + val, 1 + len(sep) + len(name) + 1 + len(val), 0}
+	items := func(head, sep, tail string, f func(float64) string) []term.Part {
+		item := func(st term.Style, glyph, name string, v profile.Maybe[int64]) term.Part {
+			val := term.Maybe(v, func(ns int64) string { return f(float64(ns) / 1e6) }, "")
+			return term.Part{S: st.On(glyph) + sep + name + " " + val, W: 1 + len(sep) + len(name) + 1 + len(val)}
 		}
-		return []part{
-			th.p(0, th.dim, head),
-			item(th.compute, th.g.compute, "compute", mean.Compute),
-			item(th.mgmt, th.g.mgmt, "mgmt", mean.Mgmt),
-			item(th.stall, th.g.stall, "stall", mean.Stall),
-			item(th.other, th.g.other, "other", mean.Other),
-			th.p(0, th.dim, tail),
+		return []term.Part{
+			th.Text(0, th.Dim, head),
+			item(th.Compute, th.G.Compute, "compute", mean.Compute),
+			item(th.Mgmt, th.G.Mgmt, "mgmt", mean.Mgmt),
+			item(th.Stall, th.G.Stall, "stall", mean.Stall),
+			item(th.Other, th.G.Other, "other", mean.Other),
+			th.Text(0, th.Dim, tail),
 		}
 	}
-	s := th.firstFit(p.w, items("mean:", " ", "ms/token", sig), items("mean:", " ", "", sig), items("mean:", " ", "", twoDigits), items("mean", "", "", twoDigits))
-	return s + blanks(p.w-th.width(s))
+	s := th.FirstFit(p.w, items("mean:", " ", "ms/token", term.Sig), items("mean:", " ", "", term.Sig), items("mean:", " ", "", twoDigits), items("mean", "", "", twoDigits))
+	return s + term.Blanks(p.w-th.Width(s))
 }
 
 // twoDigits is sig with a digit less.
@@ -138,24 +139,24 @@ func (p *timelinePane) chart(h int) []string {
 	lineRow, line := -1, ""
 	if c := p.s.Ceiling; c.OK {
 		token := 1e9 / c.Value // ns
-		lineRow, line = int(token/per), ms(int64(token))
+		lineRow, line = int(token/per), term.Ms(int64(token))
 	}
 	rows := make([]string, h)
 	var b strings.Builder
 	for row := h - 1; row >= 0; row-- {
 		b.Reset()
 		if row == lineRow && row > 0 && row < h-1 {
-			b.WriteString(th.bold.on(th.padLeft(line, 4)) + th.dim.on(" "+th.g.v))
+			b.WriteString(th.Bold.On(th.PadLeft(line, 4)) + th.Dim.On(" "+th.G.V))
 		} else {
 			b.WriteString(p.axis(row, h, top, lineRow))
 		}
-		var run style
+		var run term.Style
 		var cells strings.Builder
 		flush := func() {
-			b.WriteString(run.on(cells.String()))
+			b.WriteString(run.On(cells.String()))
 			cells.Reset()
 		}
-		put := func(st style, g string) {
+		put := func(st term.Style, g string) {
 			if st != run {
 				flush()
 				run = st
@@ -163,17 +164,17 @@ func (p *timelinePane) chart(h int) []string {
 			cells.WriteString(g)
 		}
 		for c := range cols {
-			st, g := style(""), " "
+			st, g := term.Style(""), " "
 			if slots[c] == betweenRuns {
-				st, g = th.dim, th.g.v
+				st, g = th.Dim, th.G.V
 			} else if r, ok := p.s.Latest(slots[c]); ok {
 				st, g = p.cell(r, (float64(row)+0.5)*per)
 				if row == h-1 && float64(r.Wall) > float64(top)*1.02 {
-					st, g = th.stall, th.g.over
+					st, g = th.Stall, th.G.Over
 				}
 			}
 			if row == lineRow && c%2 == 0 && n > 0 {
-				st, g = th.bold, th.g.line
+				st, g = th.Bold, th.G.Line
 			}
 			put(st, g)
 		}
@@ -210,20 +211,20 @@ func (p *timelinePane) slots(cols, n int) (slots []int, shown int) {
 }
 
 // cell returns what a token was doing at a height in its column.
-func (p *timelinePane) cell(r *profile.Record, at float64) (style, string) {
+func (p *timelinePane) cell(r *profile.Record, at float64) (term.Style, string) {
 	th := p.th
 	sum := float64(r.Compute)
 	if at < sum {
-		return th.compute, th.g.compute
+		return th.Compute, th.G.Compute
 	}
 	if sum += float64(r.Mgmt); at < sum {
-		return th.mgmt, th.g.mgmt
+		return th.Mgmt, th.G.Mgmt
 	}
 	if sum += float64(r.Other); at < sum {
-		return th.other, th.g.other
+		return th.Other, th.G.Other
 	}
 	if sum += float64(r.Stall.Value); at < sum {
-		return th.stall, th.g.stall
+		return th.Stall, th.G.Stall
 	}
 	return "", " "
 }
@@ -234,13 +235,13 @@ func (p *timelinePane) axis(row, h int, top int64, lineRow int) string {
 	label := ""
 	switch {
 	case row == h-1:
-		label = p.th.cut(ms(top), 4)
+		label = p.th.Cut(term.Ms(top), 4)
 	case row == 0:
 		label = "0"
 	case h >= 5 && row == h/2 && lineRow != row-1 && lineRow != row+1:
-		label = ms(top / 2)
+		label = term.Ms(top / 2)
 	}
-	return p.th.dim.on(fmt.Sprintf("%4s %s", label, p.th.g.v))
+	return p.th.Dim.On(fmt.Sprintf("%4s %s", label, p.th.G.V))
 }
 
 // tokenColumns are the figures of the table, the least important dropped first
@@ -251,14 +252,14 @@ var tokenColumns = []struct {
 	get     func(r *profile.Record) string
 }{
 	{"run.token", 9, 0, func(r *profile.Record) string { return fmt.Sprintf("%d.%d", r.Run, r.Step) }},
-	{"wall ms", 7, 0, func(r *profile.Record) string { return ms(r.Wall) }},
-	{"compute", 7, 0, func(r *profile.Record) string { return ms(r.Compute) }},
-	{"mgmt", 6, 2, func(r *profile.Record) string { return ms(r.Mgmt) }},
-	{"stall", 6, 0, func(r *profile.Record) string { return maybe(r.Stall, ms, "") }},
-	{"other", 6, 3, func(r *profile.Record) string { return ms(r.Other) }},
-	{"read MiB", 8, 1, func(r *profile.Record) string { return inMiB(float64(r.ExpertBytes)) }},
+	{"wall ms", 7, 0, func(r *profile.Record) string { return term.Ms(r.Wall) }},
+	{"compute", 7, 0, func(r *profile.Record) string { return term.Ms(r.Compute) }},
+	{"mgmt", 6, 2, func(r *profile.Record) string { return term.Ms(r.Mgmt) }},
+	{"stall", 6, 0, func(r *profile.Record) string { return term.Maybe(r.Stall, term.Ms, "") }},
+	{"other", 6, 3, func(r *profile.Record) string { return term.Ms(r.Other) }},
+	{"read MiB", 8, 1, func(r *profile.Record) string { return term.InMiB(float64(r.ExpertBytes)) }},
 	{"hit %", 5, 0, func(r *profile.Record) string {
-		return maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), percent, "")
+		return term.Maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), term.Percent, "")
 	}},
 	{"evict", 5, 0, func(r *profile.Record) string { return count(r.Evictions) }},
 	{"re-read", 7, 1, func(r *profile.Record) string { return count(r.Rereads) }},
@@ -267,14 +268,14 @@ var tokenColumns = []struct {
 // tokens lists the latest tokens in figures, the newest first.
 func (p *timelinePane) tokens(h int) []string {
 	th := p.th
-	line := func(st style, cell func(i int) string) string {
-		parts := make([]part, len(tokenColumns))
+	line := func(st term.Style, cell func(i int) string) string {
+		parts := make([]term.Part, len(tokenColumns))
 		for i, c := range tokenColumns {
-			parts[i] = th.p(c.rank, st, th.padLeft(cell(i), c.w))
+			parts[i] = th.Text(c.rank, st, th.PadLeft(cell(i), c.w))
 		}
-		return th.row(p.w, 1, parts...)
+		return th.Row(p.w, 1, parts...)
 	}
-	rows := []string{blanks(p.w), line(th.dim, func(i int) string { return tokenColumns[i].name })}
+	rows := []string{term.Blanks(p.w), line(th.Dim, func(i int) string { return tokenColumns[i].name })}
 	for i := range h - 2 {
 		r, ok := p.s.Latest(i)
 		if !ok {

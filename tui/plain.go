@@ -17,13 +17,14 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/internal/crash"
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // plainChat is the line by line chat: it only ever writes at the end, so that
 // a screen reader can follow, and moves no cursor.
 type plainChat struct {
 	o    Options
-	th   *theme
+	th   *term.Theme
 	eng  Engine
 	out  *bufio.Writer
 	runs runList
@@ -31,10 +32,10 @@ type plainChat struct {
 
 // runPlain chats without a screen until the input ends or /quit.
 func runPlain(ctx context.Context, o Options) error {
-	term := detect(o.Environ)
-	th := &theme{g: asciiGlyphs, asciiText: term.notUTF8}
+	caps := term.Detect(o.Environ)
+	th := &term.Theme{G: term.ASCIIGlyphs, ASCIIText: caps.NotUTF8}
 	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, again: "/again"}}
-	p.out.WriteString(th.shown("loading " + cleanLine(o.Name)))
+	p.out.WriteString(th.Shown("loading " + term.CleanLine(o.Name)))
 	if err := p.flush(); err != nil {
 		return err
 	}
@@ -59,26 +60,26 @@ func (p *plainChat) progress() func(string, float64) {
 		mu.Lock()
 		defer mu.Unlock()
 		if stage != last && stage != "" {
-			p.out.WriteString(p.th.shown(mark + cleanLine(stage)))
+			p.out.WriteString(p.th.Shown(mark + term.CleanLine(stage)))
 			last, mark = stage, ", "
 			p.out.Flush() // a write that fails shows at the prompt
 		}
 	}
 }
 
-func (p *plainChat) say(s string) { p.out.WriteString(p.th.shown(s) + "\n") }
+func (p *plainChat) say(s string) { p.out.WriteString(p.th.Shown(s) + "\n") }
 
 // chat is the loop: a line in, an answer out.
 func (p *plainChat) chat(ctx context.Context) error {
 	var s profile.Snapshot
 	p.eng.Snapshot(&s)
 	p.say(fmt.Sprintf("%s, %s, %s. /help lists the commands; a line ending in a backslash goes on.",
-		cleanLine(s.Model.Name), cleanLine(s.Model.Arch), size(s.Model.FileBytes)))
+		term.CleanLine(s.Model.Name), term.CleanLine(s.Model.Arch), term.Size(s.Model.FileBytes)))
 	if s.Simulated {
 		p.say("SIMULATED host: figures are not measurements of this machine.")
 	}
 	for _, w := range p.eng.Warnings() {
-		p.say("warning: " + cleanLine(w))
+		p.say("warning: " + term.CleanLine(w))
 	}
 	lines := readLines(p.o.Input)
 	for {
@@ -188,7 +189,7 @@ func (p *plainChat) finish(run *backend.Run, err error, again bool) {
 	case errors.Is(err, context.Canceled):
 		p.say("[stopped]")
 	case err != nil:
-		p.say("[failed: " + cleanLine(err.Error()) + "]")
+		p.say("[failed: " + term.CleanLine(err.Error()) + "]")
 	}
 }
 
@@ -206,7 +207,7 @@ func (p *plainChat) ended(run *backend.Run) {
 // plainAnswer writes an answer as its text comes.
 type plainAnswer struct {
 	p                 *plainChat
-	c, rc             cleaner
+	c, rc             term.Cleaner
 	b                 strings.Builder
 	reasoning, column bool
 }
@@ -223,16 +224,16 @@ func (w *plainAnswer) delta(d backend.Delta) {
 			w.b.WriteString("(thinking) ")
 			w.reasoning = true
 		}
-		w.rc.write(&w.b, d.Reasoning)
+		w.rc.Write(&w.b, d.Reasoning)
 	}
 	if d.Text != "" {
 		if w.reasoning && !w.column {
 			w.b.WriteString("\n(answer) ")
 		}
 		w.column = true
-		w.c.write(&w.b, d.Text)
+		w.c.Write(&w.b, d.Text)
 	}
-	w.p.out.WriteString(w.p.th.shown(w.b.String()))
+	w.p.out.WriteString(w.p.th.Shown(w.b.String()))
 	w.p.out.Flush() // a write that fails shows at the next prompt
 }
 

@@ -11,13 +11,14 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/internal/stats"
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // runList is the list of runs as a view: equal runs are a row, each row is held
 // against a base.
 type runList struct {
 	ab.Runs
-	th     *theme
+	th     *term.Theme
 	h      int       // rows
 	at     int       // picked group
 	top    int       // first shown
@@ -77,7 +78,7 @@ func (l *runList) summary(r *backend.Run) string {
 	}
 	t := &r.Result.PerToken
 	s := fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
-		plural(int64(r.Result.NGen), "token"), maybe(r.Result.DecodeTPS, sig, ""), maybe(t.Wall, toMs, ""), maybe(t.Stall, toMs, ""), maybe(r.Result.Cache.HitPct, percent, ""))
+		term.Plural(int64(r.Result.NGen), "token"), term.Maybe(r.Result.DecodeTPS, term.Sig, ""), term.Maybe(t.Wall, toMs, ""), term.Maybe(t.Stall, toMs, ""), term.Maybe(r.Result.Cache.HitPct, term.Percent, ""))
 	switch r.Result.StopReason {
 	case "length":
 		s += "; ended at the token limit"
@@ -100,7 +101,7 @@ func (l *runList) endOfPrefill(r *backend.Run) string {
 	if errors.Is(r.Err, context.Canceled) {
 		verb = "stopped"
 	}
-	return fmt.Sprintf("%s in prefill after %d of %s", verb, l.early[r.N], plural(int64(r.Result.NPrompt-r.Result.NCached), "prompt token"))
+	return fmt.Sprintf("%s in prefill after %d of %s", verb, l.early[r.N], term.Plural(int64(r.Result.NPrompt-r.Result.NCached), "prompt token"))
 }
 
 // flags are the words that qualify a run's figures.
@@ -110,7 +111,7 @@ func flags(r *backend.Run) string {
 		switch f {
 		case "contended", "disturbed_cpu", "throttled": // said in words, below
 		default:
-			out = append(out, strings.ToUpper(cleanLine(f)))
+			out = append(out, strings.ToUpper(term.CleanLine(f)))
 		}
 	}
 	if d := r.Disturbed.String(); d != "" {
@@ -146,7 +147,7 @@ func (l *runList) sentence(c *ab.Comparison) string {
 	a, b := c.Base, c.Group
 	s := fmt.Sprintf("run %s against run %s (%s): %s", b.Name(), a.Name(), c.What(), c.Difference)
 	if was, is := a.Median(ab.DecodeTPS), b.Median(ab.DecodeTPS); c.Verdict != stats.NotComparable && was.OK && is.OK {
-		s += fmt.Sprintf("; %s tok/s from %s", sig(is.Value), sig(was.Value))
+		s += fmt.Sprintf("; %s tok/s from %s", term.Sig(is.Value), term.Sig(was.Value))
 		if c.Partial() {
 			s += fmt.Sprintf(", compared over the %d tokens that both have", c.Tokens+1)
 		}
@@ -160,11 +161,11 @@ func (l *runList) sentence(c *ab.Comparison) string {
 // pooled tells of equal runs how many there are and by how much they differ.
 func (l *runList) pooled(g *ab.Group) string {
 	return fmt.Sprintf("run %s: %d equal runs, median %s tok/s, from lowest to highest %s", g.Name(), len(g.Runs),
-		maybe(g.Median(ab.DecodeTPS), sig, ""), maybe(g.Spread(ab.DecodeTPS), func(v float64) string { return percent(100 * v) }, " %"))
+		term.Maybe(g.Median(ab.DecodeTPS), term.Sig, ""), term.Maybe(g.Spread(ab.DecodeTPS), func(v float64) string { return term.Percent(100 * v) }, " %"))
 }
 
 // toMs formats seconds as milliseconds, without the unit.
-func toMs(v float64) string { return sig(v * 1e3) }
+func toMs(v float64) string { return term.Sig(v * 1e3) }
 
 // settings lists what can be changed between runs, and what somebody chose.
 func settings(vs []backend.Value) string {
@@ -203,22 +204,22 @@ func (c *runColumn) words() bool {
 
 // figureColumn is a column of a figure's median.
 func figureColumn(name string, w, rank int, format func(float64) string, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
-	return runColumn{name, w, rank, func(g *ab.Group) string { return maybe(g.Median(f), format, "") }}
+	return runColumn{name, w, rank, func(g *ab.Group) string { return term.Maybe(g.Median(f), format, "") }}
 }
 
 const changeColumn = "change" // of the decode speed; against which runs, the list knows
 
 var runColumns = []runColumn{
-	figureColumn("tok/s", 6, 0, sig, ab.DecodeTPS),
+	figureColumn("tok/s", 6, 0, term.Sig, ab.DecodeTPS),
 	{changeColumn, changeWidth, 0, nil},
 	figureColumn("compute", 7, 5, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
 	figureColumn("mgmt", 6, 6, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
 	figureColumn("stall", 6, 2, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
 	figureColumn("other", 6, 7, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
-	figureColumn("p50 ms", 6, 4, sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 }),
-	figureColumn("MiB/tok", 7, 4, fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken }),
-	figureColumn("hit %", 5, 3, percent, hitRate),
-	{"evict", 7, 7, func(g *ab.Group) string { return maybe(g.First().Result.Cache.Evictions, count, "") }}, // those of all: decided by the route
+	figureColumn("p50 ms", 6, 4, term.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 }),
+	figureColumn("MiB/tok", 7, 4, term.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken }),
+	figureColumn("hit %", 5, 3, term.Percent, hitRate),
+	{"evict", 7, 7, func(g *ab.Group) string { return term.Maybe(g.First().Result.Cache.Evictions, count, "") }}, // those of all: decided by the route
 }
 
 const (
@@ -233,7 +234,7 @@ const (
 )
 
 func (l *runList) title() string {
-	return l.th.title.on("runs") + "  " + l.th.dim.on("compute, mgmt, stall and other in ms/token")
+	return l.th.Title.On("runs") + "  " + l.th.Dim.On("compute, mgmt, stall and other in ms/token")
 }
 
 // columns drops what a narrow screen has no room for.
@@ -243,7 +244,7 @@ func (l *runList) columns(w int) []runColumn {
 		cols[slices.IndexFunc(cols, func(c runColumn) bool { return c.name == changeColumn })].w = len("not comparable: disturbed: drive")
 	}
 	if l.severalPrompts() {
-		prompt := func(g *ab.Group) string { return l.th.shown(cleanLine(g.First().Prompt)) }
+		prompt := func(g *ab.Group) string { return l.th.Shown(term.CleanLine(g.First().Prompt)) }
 		cols = append([]runColumn{{"prompt", min(10+max(w-80, 0)/10, 24), 1, prompt}}, cols...)
 	}
 	wide := 0
@@ -278,7 +279,7 @@ func (l *runList) page() int { return max(l.h-2-1-detailRows(l.h-2), 1) }
 func (l *runList) render(w, h int) []string {
 	th := l.th
 	if len(l.All()) == 0 {
-		return []string{th.pad("no run yet: ask something, then "+l.again+" to repeat it with other settings", w)}
+		return []string{th.Pad("no run yet: ask something, then "+l.again+" to repeat it with other settings", w)}
 	}
 	cols := l.columns(w)
 	diffW := w - nameColumn - 2 - 2 - textColumn
@@ -286,16 +287,16 @@ func (l *runList) render(w, h int) []string {
 		diffW -= c.w + 1
 	}
 	var head strings.Builder
-	head.WriteString(" " + th.pad("run", nameColumn) + " " + th.pad("settings that differ", diffW))
+	head.WriteString(" " + th.Pad("run", nameColumn) + " " + th.Pad("settings that differ", diffW))
 	for _, c := range cols {
 		if c.words() {
-			head.WriteString(" " + th.pad(c.name, c.w))
+			head.WriteString(" " + th.Pad(c.name, c.w))
 		} else {
-			head.WriteString(" " + th.padLeft(c.name, c.w))
+			head.WriteString(" " + th.PadLeft(c.name, c.w))
 		}
 	}
-	head.WriteString("  " + th.pad("text", textColumn))
-	rows := []string{th.dim.on(head.String())}
+	head.WriteString("  " + th.Pad("text", textColumn))
+	rows := []string{th.Dim.On(head.String())}
 
 	details := detailRows(h)
 	page := max(h-1-details, 1)
@@ -304,7 +305,7 @@ func (l *runList) render(w, h int) []string {
 		rows = append(rows, l.row(i, cols, diffW))
 	}
 	for len(rows) < h-details {
-		rows = append(rows, blanks(w))
+		rows = append(rows, term.Blanks(w))
 	}
 	return append(rows, l.detail(w, details)...)
 }
@@ -316,9 +317,9 @@ func (l *runList) row(i int, cols []runColumn, diffW int) string {
 	var b strings.Builder
 	mark := " "
 	if i == l.at {
-		mark = th.g.focus
+		mark = th.G.Focus
 	}
-	b.WriteString(mark + th.pad(g.Name(), nameColumn) + " " + th.pad(th.shown(what), diffW))
+	b.WriteString(mark + th.Pad(g.Name(), nameColumn) + " " + th.Pad(th.Shown(what), diffW))
 	for _, c := range cols {
 		v := change
 		switch {
@@ -329,18 +330,18 @@ func (l *runList) row(i int, cols []runColumn, diffW int) string {
 			v = c.get(g)
 		}
 		if c.words() {
-			b.WriteString(" " + th.pad(v, c.w))
+			b.WriteString(" " + th.Pad(v, c.w))
 		} else {
-			b.WriteString(" " + th.padLeft(v, c.w))
+			b.WriteString(" " + th.PadLeft(v, c.w))
 		}
 	}
-	b.WriteString("  " + th.pad(text, textColumn))
+	b.WriteString("  " + th.Pad(text, textColumn))
 	s := b.String()
 	switch {
 	case i == l.at:
-		return th.selected.on(s)
+		return th.Selected.On(s)
 	case text == ab.Differs:
-		return th.read.on(s)
+		return th.Read.On(s)
 	}
 	return s
 }
@@ -374,14 +375,14 @@ func (l *runList) relation(g *ab.Group) (what, text, change string) {
 func (l *runList) detail(w, h int) []string {
 	th, g := l.th, l.picked()
 	r := g.Last()
-	rows := []string{th.dim.on(repeat(th.g.h, w))}
-	add := func(st style, s string) {
-		for _, line := range appendWrapped(nil, s, 0, w, th.method) {
-			rows = append(rows, th.pad(st.on(s[line.start:line.end]), w))
+	rows := []string{th.Dim.On(term.Repeat(th.G.H, w))}
+	add := func(st term.Style, s string) {
+		for _, line := range term.Wrap(nil, s, 0, w, th.Method) {
+			rows = append(rows, th.Pad(st.On(s[line.Start:line.End]), w))
 		}
 	}
-	head := fmt.Sprintf("run %d  %s  %s", r.N, r.When.Format("15:04"), th.shown(cleanLine(r.Prompt)))
-	rows = append(rows, th.pad(th.bold.on(th.cut(head, w)), w))
+	head := fmt.Sprintf("run %d  %s  %s", r.N, r.When.Format("15:04"), th.Shown(term.CleanLine(r.Prompt)))
+	rows = append(rows, th.Pad(th.Bold.On(th.Cut(head, w)), w))
 	add("", settings(r.Settings))
 	add("", l.summary(r))
 	if stoppedEarly(r) {
@@ -395,7 +396,7 @@ func (l *runList) detail(w, h int) []string {
 		add("", l.sentence(&c))
 		add("", l.sideBySide(&c))
 	} else {
-		add(th.dim, "other runs of the same prompt are compared with this one; "+l.again+" makes one")
+		add(th.Dim, "other runs of the same prompt are compared with this one; "+l.again+" makes one")
 	}
 	add("", l.figures(r))
 	return l.filled(rows, w, h)
@@ -404,7 +405,7 @@ func (l *runList) detail(w, h int) []string {
 // filled cuts or fills rows to h.
 func (l *runList) filled(rows []string, w, h int) []string {
 	for len(rows) < h {
-		rows = append(rows, blanks(w))
+		rows = append(rows, term.Blanks(w))
 	}
 	return rows[:h]
 }
@@ -413,9 +414,9 @@ func (l *runList) filled(rows []string, w, h int) []string {
 func (l *runList) figures(r *backend.Run) string {
 	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
 	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s ms/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
-		maybe(t.Compute, toMs, ""), maybe(t.Mgmt, toMs, ""), maybe(t.Stall, toMs, ""), maybe(t.StallUnion, toMs, ""),
-		maybe(t.Other, toMs, ""), maybe(io.P50, sig, ""), maybe(io.P99, sig, ""), maybe(r.Result.ReadMiBPerToken, fixed(1), ""),
-		maybe(c.Evictions, count, ""), maybe(c.Rereads, count, ""), maybe(r.Result.PrefillTPS, sig, ""), maybe(r.Result.TTFT, sig, ""))
+		term.Maybe(t.Compute, toMs, ""), term.Maybe(t.Mgmt, toMs, ""), term.Maybe(t.Stall, toMs, ""), term.Maybe(t.StallUnion, toMs, ""),
+		term.Maybe(t.Other, toMs, ""), term.Maybe(io.P50, term.Sig, ""), term.Maybe(io.P99, term.Sig, ""), term.Maybe(r.Result.ReadMiBPerToken, term.Fixed(1), ""),
+		term.Maybe(c.Evictions, count, ""), term.Maybe(c.Rereads, count, ""), term.Maybe(r.Result.PrefillTPS, term.Sig, ""), term.Maybe(r.Result.TTFT, term.Sig, ""))
 }
 
 func count(n int64) string { return fmt.Sprint(n) }
@@ -425,14 +426,14 @@ func count(n int64) string { return fmt.Sprint(n) }
 func (l *runList) sideBySide(c *ab.Comparison) string {
 	var b strings.Builder
 	figure := func(name string, format func(float64) string, f func(*profile.Result) profile.Maybe[float64]) {
-		fmt.Fprintf(&b, ", %s %s from %s", name, maybe(c.Group.Median(f), format, ""), maybe(c.Base.Median(f), format, ""))
+		fmt.Fprintf(&b, ", %s %s from %s", name, term.Maybe(c.Group.Median(f), format, ""), term.Maybe(c.Base.Median(f), format, ""))
 	}
 	figure("wall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Wall })
 	figure("compute", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute })
 	figure("mgmt", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })
 	figure("stall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })
 	figure("other", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })
-	figure("read p50", sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
-	figure("MiB/token", fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
+	figure("read p50", term.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
+	figure("MiB/token", term.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
 	return "ms/token: " + strings.TrimPrefix(b.String(), ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bmoe/profile"
+	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
@@ -84,11 +85,11 @@ func TestPanes(t *testing.T) {
 							t.Errorf("%s: %d rows, want %d", names[i], len(rows), size.h)
 						}
 						for _, r := range rows {
-							if w := h.m.th.width(r); w != size.w {
+							if w := h.m.th.Width(r); w != size.w {
 								t.Errorf("%s at %dx%d: a row of %d columns: %q", names[i], size.w, size.h, w, ansi.Strip(r))
 							}
 						}
-						if w := h.m.th.width(title); w > size.w {
+						if w := h.m.th.Width(title); w > size.w {
 							t.Errorf("%s: a title of %d columns for %d", names[i], w, size.w)
 						}
 						out = append(out, fmt.Sprintf("%d x %d", size.w, size.h), title)
@@ -112,7 +113,7 @@ func TestPaneStates(t *testing.T) {
 	s.Mapping.WeightsInside, s.Mapping.Inside = profile.Some[int64](2), "token_embd.weight, output.weight"
 	s.Cache.BelowTokenCycle, s.Cache.BudgetAuto = true, true
 	s.Lanes.Mode, s.Lanes.Reason, s.Lanes.N = "BUFFERED", "O_DIRECT is refused by tmpfs", 64
-	s.Process.Disturbed.Drive, s.Process.ForeignIO = profile.Some(true), profile.Some(350.0*mib)
+	s.Process.Disturbed.Drive, s.Process.ForeignIO = profile.Some(true), profile.Some(350.0*term.MiB)
 	s.Process.Temperature = profile.Some(71.0)
 	h.m.show(s)
 	golden(t, "states-odd-120x40", h.screen())
@@ -210,22 +211,22 @@ func TestColours(t *testing.T) {
 func TestDetect(t *testing.T) {
 	for _, c := range []struct {
 		env  string
-		want terminal
+		want term.Caps
 	}{
-		{"TERM=xterm-256color LANG=en_GB.UTF-8", terminal{}},
-		{"TERM=xterm LC_ALL=C LANG=en_GB.UTF-8", terminal{ascii: true, notUTF8: true}},
-		{"TERM=xterm LC_CTYPE=C.utf8", terminal{}},
-		{"TERM=xterm", terminal{ascii: true, notUTF8: true}},
-		{"TERM=linux LANG=C.UTF-8", terminal{ascii: true}},
-		{"TERM=dumb LANG=C.UTF-8", terminal{ascii: true, dumb: true}},
-		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=yes", terminal{noColor: true}},
-		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=0", terminal{noColor: true}},
-		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=", terminal{}},
+		{"TERM=xterm-256color LANG=en_GB.UTF-8", term.Caps{}},
+		{"TERM=xterm LC_ALL=C LANG=en_GB.UTF-8", term.Caps{ASCII: true, NotUTF8: true}},
+		{"TERM=xterm LC_CTYPE=C.utf8", term.Caps{}},
+		{"TERM=xterm", term.Caps{ASCII: true, NotUTF8: true}},
+		{"TERM=linux LANG=C.UTF-8", term.Caps{ASCII: true}},
+		{"TERM=dumb LANG=C.UTF-8", term.Caps{ASCII: true, Dumb: true}},
+		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=yes", term.Caps{NoColor: true}},
+		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=0", term.Caps{NoColor: true}},
+		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=", term.Caps{}},
 	} {
-		got := detect(strings.Fields(c.env))
-		if speaksUTF8(nil) { // a system whose console is always Unicode
-			c.want.notUTF8 = false
-			c.want.ascii = got.ascii
+		got := term.Detect(strings.Fields(c.env))
+		if term.SpeaksUTF8(nil) { // a system whose console is always Unicode
+			c.want.NotUTF8 = false
+			c.want.ASCII = got.ASCII
 		}
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.env, got, c.want)
@@ -235,7 +236,7 @@ func TestDetect(t *testing.T) {
 
 func TestTextForTerminalsWithoutUTF8(t *testing.T) {
 	h := loadingScreen(t, 120, 40, Options{}, newFake())
-	h.m.th.asciiText, h.m.th.g = true, asciiGlyphs
+	h.m.th.ASCIIText, h.m.th.G = true, term.ASCIIGlyphs
 	h.f.script[20].Text = "“café” – naïve… "
 	h.wait("the engine", func() bool { return h.m.state == idle })
 	h.ask("Grüße")

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bmoe/tui/term"
 )
 
 // blockKind says who speaks in a block of the transcript.
@@ -31,15 +33,15 @@ type block struct {
 	open      bool  // the reasoning is unfolded
 	live      bool  // the answer goes on
 
-	textClean, reasonClean cleaner
-	textLines, reasonLines wrapped
+	textClean, reasonClean term.Cleaner
+	textLines, reasonLines term.Wrapped
 }
 
 // transcript is the chat so far and what part of it is on the screen. While it
 // follows, its end is shown; once the reader scrolls up, the line at the top
 // stays where it is, whatever is added below or rewrapped.
 type transcript struct {
-	th     *theme
+	th     *term.Theme
 	w, h   int
 	blocks []*block
 	follow bool
@@ -49,7 +51,7 @@ type transcript struct {
 	hint   string // shown while nobody has said anything
 }
 
-func newTranscript(th *theme) transcript { return transcript{th: th, follow: true} }
+func newTranscript(th *term.Theme) transcript { return transcript{th: th, follow: true} }
 
 // add appends a block and returns it.
 func (t *transcript) add(b *block) *block {
@@ -95,7 +97,7 @@ func (t *transcript) dropEmpty(b *block) {
 // rewrap forgets all lines, after the terminal's way to measure text changed.
 func (t *transcript) rewrap() {
 	for _, b := range t.blocks {
-		b.textLines, b.reasonLines = wrapped{}, wrapped{}
+		b.textLines, b.reasonLines = term.Wrapped{}, term.Wrapped{}
 	}
 	t.clamp()
 }
@@ -104,8 +106,8 @@ func (t *transcript) clear() {
 	t.blocks, t.follow, t.topBlk, t.topRow = nil, true, 0, 0
 }
 
-func (b *block) addText(s string)      { b.textClean.write(&b.text, s) }
-func (b *block) addReasoning(s string) { b.reasonClean.write(&b.reasoning, s) }
+func (b *block) addText(s string)      { b.textClean.Write(&b.text, s) }
+func (b *block) addReasoning(s string) { b.reasonClean.Write(&b.reasoning, s) }
 
 // setSize sets the room for text. The line at the top stays at the top.
 func (t *transcript) setSize(w, h int) {
@@ -135,10 +137,10 @@ func (t *transcript) rows(i int) int {
 		n++
 	}
 	if b.open && b.reasoning.Len() > 0 {
-		n += len(b.reasonLines.lines)
+		n += len(b.reasonLines.Lines)
 	}
 	if b.text.Len() > 0 {
-		n += len(b.textLines.lines)
+		n += len(b.textLines.Lines)
 	}
 	if t.gapAfter(i) {
 		n++
@@ -156,9 +158,9 @@ func (t *transcript) wrap(b *block) {
 	if b.kind == fromUs {
 		w -= 2
 	}
-	b.textLines.update(b.text.String(), w, t.th.method)
+	b.textLines.Update(b.text.String(), w, t.th.Method)
 	if b.open {
-		b.reasonLines.update(b.reasoning.String(), t.w-2, t.th.method)
+		b.reasonLines.Update(b.reasoning.String(), t.w-2, t.th.Method)
 	}
 }
 
@@ -175,14 +177,14 @@ func (t *transcript) offsetOf(i, row int) int {
 	}
 	n := 0
 	if b.open && b.reasoning.Len() > 0 {
-		if row < len(b.reasonLines.lines) {
-			return b.reasonLines.lines[row].start
+		if row < len(b.reasonLines.Lines) {
+			return b.reasonLines.Lines[row].Start
 		}
-		row -= len(b.reasonLines.lines)
+		row -= len(b.reasonLines.Lines)
 		n = b.reasoning.Len()
 	}
-	if row < len(b.textLines.lines) {
-		return n + b.textLines.lines[row].start
+	if row < len(b.textLines.Lines) {
+		return n + b.textLines.Lines[row].Start
 	}
 	return n + b.text.Len() + 1
 }
@@ -263,8 +265,8 @@ func (t *transcript) setFold(only *block, open bool) {
 		blk = t.topBlk
 		row = t.topRow
 		if b := t.blocks[blk]; (only == nil || only == b) && b.open != open && b.reasoning.Len() > 0 {
-			b.reasonLines.update(b.reasoning.String(), t.w-2, t.th.method)
-			n := len(b.reasonLines.lines)
+			b.reasonLines.Update(b.reasoning.String(), t.w-2, t.th.Method)
+			n := len(b.reasonLines.Lines)
 			switch {
 			case open && row > 0:
 				row += n
@@ -323,14 +325,14 @@ func (t *transcript) render() []string {
 		}
 	}
 	if t.silent() {
-		for _, l := range appendWrapped(nil, t.hint, 0, t.w, t.th.method) {
+		for _, l := range term.Wrap(nil, t.hint, 0, t.w, t.th.Method) {
 			if len(out) < t.h {
-				out = append(out, t.th.pad(t.th.note.on(t.hint[l.start:l.end]), t.w))
+				out = append(out, t.th.Pad(t.th.Note.On(t.hint[l.Start:l.End]), t.w))
 			}
 		}
 	}
 	for len(out) < t.h {
-		out = append(out, blanks(t.w))
+		out = append(out, term.Blanks(t.w))
 	}
 	return out
 }
@@ -357,9 +359,9 @@ func (t *transcript) appendBlock(out []string, i, from int) []string {
 	}
 	src := b.reasoning.String()
 	if b.open && len(src) > 0 {
-		for _, l := range b.reasonLines.lines {
+		for _, l := range b.reasonLines.Lines {
 			if !emit(func() string {
-				return th.dim.on(th.g.v) + " " + th.pad(th.note.on(th.shown(strings.TrimRight(src[l.start:l.end], " "))), t.w-2)
+				return th.Dim.On(th.G.V) + " " + th.Pad(th.Note.On(th.Shown(strings.TrimRight(src[l.Start:l.End], " "))), t.w-2)
 			}) {
 				return out
 			}
@@ -367,27 +369,27 @@ func (t *transcript) appendBlock(out []string, i, from int) []string {
 	}
 	src = b.text.String()
 	if len(src) > 0 {
-		for n, l := range b.textLines.lines {
+		for n, l := range b.textLines.Lines {
 			if !emit(func() string {
-				s := th.shown(strings.TrimRight(src[l.start:l.end], " "))
+				s := th.Shown(strings.TrimRight(src[l.Start:l.End], " "))
 				if b.kind != fromUs {
-					return th.pad(s, t.w)
+					return th.Pad(s, t.w)
 				}
-				mark, st := th.g.bullet, th.note
+				mark, st := th.G.Bullet, th.Note
 				if b.warn {
-					mark, st = th.g.warn, th.read
+					mark, st = th.G.Warn, th.Read
 				}
 				if n > 0 {
 					mark = " "
 				}
-				return th.pad(st.on(mark+" "+s), t.w)
+				return th.Pad(st.On(mark+" "+s), t.w)
 			}) {
 				return out
 			}
 		}
 	}
 	if t.gapAfter(i) {
-		emit(func() string { return blanks(t.w) })
+		emit(func() string { return term.Blanks(t.w) })
 	}
 	return out
 }
@@ -395,13 +397,13 @@ func (t *transcript) appendBlock(out []string, i, from int) []string {
 // header is the line above a turn: who, when, and the folded reasoning.
 func (t *transcript) header(b *block) string {
 	th := t.th
-	who, st := "you", th.user
+	who, st := "you", th.User
 	if b.kind == fromModel {
-		who, st = "bmoe", th.assistant
+		who, st = "bmoe", th.Assistant
 	}
-	parts := []part{th.p(0, st, who), th.p(3, th.dim, b.when.Format("15:04"))}
+	parts := []term.Part{th.Text(0, st, who), th.Text(3, th.Dim, b.when.Format("15:04"))}
 	if b.tag != "" {
-		parts = append(parts, th.p(2, th.dim, b.tag))
+		parts = append(parts, th.Text(2, th.Dim, b.tag))
 	}
 	if b.reasoning.Len() > 0 {
 		verb, fold := "thought for", "[+]"
@@ -411,10 +413,10 @@ func (t *transcript) header(b *block) string {
 		if b.open {
 			fold = "[-]"
 		}
-		parts = append(parts, th.p(1, th.dim, fmt.Sprintf("%s %s %s", verb, seconds(b.thought), fold)))
+		parts = append(parts, th.Text(1, th.Dim, fmt.Sprintf("%s %s %s", verb, term.Seconds(b.thought), fold)))
 	}
 	if b.kind == fromModel && b.live && b.text.Len() == 0 && b.reasoning.Len() == 0 {
-		parts = append(parts, th.p(1, th.dim, "reading the prompt"))
+		parts = append(parts, th.Text(1, th.Dim, "reading the prompt"))
 	}
-	return th.row(t.w, 2, parts...)
+	return th.Row(t.w, 2, parts...)
 }

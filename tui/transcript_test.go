@@ -8,12 +8,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
+
+	"bmoe/tui/term"
 )
 
-func lines(src string, ls []textLine) []string {
+func lines(src string, ls []term.Span) []string {
 	out := make([]string, len(ls))
 	for i, l := range ls {
-		out[i] = src[l.start:l.end]
+		out[i] = src[l.Start:l.End]
 	}
 	return out
 }
@@ -37,7 +39,7 @@ func TestWrap(t *testing.T) {
 		{"x 日本", 4, "x|日本"},
 		{"cafe\u0301 noir", 4, "cafe\u0301|noir"},
 	} {
-		got := strings.Join(lines(c.src, appendWrapped(nil, c.src, 0, c.w, ansi.GraphemeWidth)), "|")
+		got := strings.Join(lines(c.src, term.Wrap(nil, c.src, 0, c.w, ansi.GraphemeWidth)), "|")
 		if got != c.want {
 			t.Errorf("%q at %d: %q, want %q", c.src, c.w, got, c.want)
 		}
@@ -53,17 +55,17 @@ func TestWrapInPiecesEqualsWrapAtOnce(t *testing.T) {
 		src := ""
 		w := 1 + rng.Intn(12)
 		for _, m := range []ansi.Method{ansi.WcWidth, ansi.GraphemeWidth} {
-			var inc wrapped
+			var inc term.Wrapped
 			src = ""
 			for range n {
 				src += string(alphabet[rng.Intn(len(alphabet))])
 				if rng.Intn(3) == 0 {
-					inc.update(src, w, m)
+					inc.Update(src, w, m)
 				}
 			}
-			inc.update(src, w, m)
-			whole := appendWrapped(nil, src, 0, w, m)
-			if a, b := fmt.Sprintf("%q", lines(src, inc.lines)), fmt.Sprintf("%q", lines(src, whole)); a != b {
+			inc.Update(src, w, m)
+			whole := term.Wrap(nil, src, 0, w, m)
+			if a, b := fmt.Sprintf("%q", lines(src, inc.Lines)), fmt.Sprintf("%q", lines(src, whole)); a != b {
 				t.Fatalf("%q at %d: in pieces %s, at once %s", src, w, a, b)
 			}
 			for _, l := range lines(src, whole) {
@@ -83,16 +85,16 @@ func FuzzWrap(f *testing.F) {
 		if w < 1 || w > 200 {
 			return
 		}
-		s = clean(s)
+		s = term.Clean(s)
 		end := 0
-		for _, l := range appendWrapped(nil, s, 0, w, ansi.GraphemeWidth) {
-			if l.start < end || l.end < l.start {
+		for _, l := range term.Wrap(nil, s, 0, w, ansi.GraphemeWidth) {
+			if l.Start < end || l.End < l.Start {
 				t.Fatalf("%q at %d: line %v after %d", s, w, l, end)
 			}
-			if gap := s[end:l.start]; strings.Trim(gap, " \n") != "" {
+			if gap := s[end:l.Start]; strings.Trim(gap, " \n") != "" {
 				t.Fatalf("%q at %d: %q was lost", s, w, gap)
 			}
-			end = l.end
+			end = l.End
 		}
 		if end != len(s) {
 			t.Fatalf("%q at %d: the end was lost", s, w)
@@ -116,17 +118,17 @@ func TestNothingFromOutsideReachesTheTerminal(t *testing.T) {
 		"family 👩\u200d👧, café, 日本語": "family 👩\u200d👧, café, 日本語",
 		"line\u2028sep": "line\nsep",
 	} {
-		if got := clean(in); got != want {
+		if got := term.Clean(in); got != want {
 			t.Errorf("clean(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := cleanLine("two\nlines \x1b[2J"); got != "two lines ^[[2J" {
+	if got := term.CleanLine("two\nlines \x1b[2J"); got != "two lines ^[[2J" {
 		t.Errorf("cleanLine: %q", got)
 	}
-	var c cleaner
+	var c term.Cleaner
 	var b strings.Builder
 	for _, s := range []string{"a\r", "\nb", "\r", "c"} {
-		c.write(&b, s)
+		c.Write(&b, s)
 	}
 	if b.String() != "a\nb\nc" {
 		t.Errorf("a line end cut in two: %q", b.String())
@@ -136,7 +138,7 @@ func TestNothingFromOutsideReachesTheTerminal(t *testing.T) {
 func FuzzClean(f *testing.F) {
 	f.Add("\x1b[31m\u009b\x00")
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, r := range clean(s) {
+		for _, r := range term.Clean(s) {
 			if r < ' ' && r != '\n' || r >= 0x7f && r < 0xa0 {
 				t.Fatalf("clean(%q) lets %U through", s, r)
 			}

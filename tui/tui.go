@@ -19,6 +19,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/profile"
+	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
@@ -86,13 +87,13 @@ func Run(ctx context.Context, o Options) error {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	term := detect(o.Environ)
-	if o.Plain || term.dumb {
+	caps := term.Detect(o.Environ)
+	if o.Plain || caps.Dumb {
 		return runPlain(ctx, o)
 	}
-	m := newModel(o, term)
+	m := newModel(o, caps)
 	var opts []tea.ProgramOption
-	if term.noColor {
+	if caps.NoColor {
 		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
 	}
 	forced, s, err := onTerminal(ctx, m, opts)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bmoe/profile"
+	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -117,12 +118,12 @@ func (m *Model) frame() string {
 	rows = append(rows, m.header())
 	switch m.screen {
 	case helpScreen:
-		rows = append(rows, m.boxed(g.body, m.boxTop(th.title.on("help"), part{}), m.help.render(m.w-4, g.body-2))...)
+		rows = append(rows, m.boxed(g.body, m.boxTop(th.Title.On("help"), term.Part{}), m.help.render(m.w-4, g.body-2))...)
 	case runsScreen:
 		rows = append(rows, m.boxed(g.body, m.boxTop(m.runs.title(), m.paneBadge(false)), m.runs.render(m.w-4, g.body-2))...)
 	case paneScreen:
 		p := m.panes[m.picked]
-		rows = append(rows, m.boxed(g.body, m.paneTop(p, th.g.tl, th.g.tr, m.w, true), p.Render())...)
+		rows = append(rows, m.boxed(g.body, m.paneTop(p, th.G.Tl, th.G.Tr, m.w, true), p.Render())...)
 	default:
 		rows = append(rows, m.mainBody(g)...)
 	}
@@ -156,88 +157,88 @@ func (m *Model) mainBody(g geometry) []string {
 	return rows
 }
 
-func (m *Model) boxTop(title string, badge part) string {
-	return m.th.frameTop(m.th.g.tl, m.th.g.tr, title, badge, m.w, true)
+func (m *Model) boxTop(title string, badge term.Part) string {
+	return m.th.FrameTop(m.th.G.Tl, m.th.G.Tr, title, badge, m.w, true)
 }
 
 // boxed frames rows that fill the whole body.
 func (m *Model) boxed(h int, top string, rows []string) []string {
-	side := m.th.focused.on(m.th.g.v)
+	side := m.th.Focused.On(m.th.G.V)
 	out := append(make([]string, 0, h), top)
 	for i := range h - 2 {
-		line := blanks(m.w - 4)
+		line := term.Blanks(m.w - 4)
 		if i < len(rows) {
 			line = rows[i]
 		}
 		out = append(out, side+" "+line+" "+side)
 	}
-	return append(out, m.th.frameBottom(m.w, true))
+	return append(out, m.th.FrameBottom(m.w, true))
 }
 
 // chatBox is the transcript over the prompt.
 func (m *Model) chatBox(g geometry) []string {
 	th := m.th
 	focused := m.focus == onPrompt
-	st := th.frame
+	st := th.Frame
 	if focused {
-		st = th.focused
+		st = th.Focused
 	}
-	side := st.on(th.g.v)
+	side := st.On(th.G.V)
 	out := make([]string, 0, g.body)
-	out = append(out, th.frameTop(th.g.tl, th.g.tr, th.title.on("chat"), part{}, g.left, focused))
+	out = append(out, th.FrameTop(th.G.Tl, th.G.Tr, th.Title.On("chat"), term.Part{}, g.left, focused))
 	for _, l := range m.chat.render() {
 		out = append(out, side+" "+l+" "+side)
 	}
 	out = append(out, m.divider(g.left, st))
 	if m.promptRows == nil {
 		for _, l := range strings.Split(m.prompt.View(), "\n") {
-			m.promptRows = append(m.promptRows, side+" "+th.pad(l, g.left-4)+" "+side)
+			m.promptRows = append(m.promptRows, side+" "+th.Pad(l, g.left-4)+" "+side)
 		}
 	}
 	out = append(out, m.promptRows...)
 	for len(out) < g.body-1 {
-		out = append(out, side+blanks(g.left-2)+side)
+		out = append(out, side+term.Blanks(g.left-2)+side)
 	}
-	return append(out[:g.body-1], th.frameBottom(g.left, focused))
+	return append(out[:g.body-1], th.FrameBottom(g.left, focused))
 }
 
 // divider separates transcript and prompt; it tells how much is below what is
 // shown.
-func (m *Model) divider(w int, st style) string {
+func (m *Model) divider(w int, st term.Style) string {
 	th := m.th
 	if n := m.chat.below(); n > 0 {
 		key := "^End"
 		if m.prompt.Value() == "" || m.focus == onPanes {
 			key = "End"
 		}
-		hint := fmt.Sprintf("%s %s below: %s jumps there", th.g.down, plural(int64(n), "line"), key)
-		return st.on(th.g.teeL+th.g.h) + " " + th.read.on(hint) + " " + st.on(repeat(th.g.h, w-5-th.width(hint))+th.g.teeR)
+		hint := fmt.Sprintf("%s %s below: %s jumps there", th.G.Down, term.Plural(int64(n), "line"), key)
+		return st.On(th.G.TeeL+th.G.H) + " " + th.Read.On(hint) + " " + st.On(term.Repeat(th.G.H, w-5-th.Width(hint))+th.G.TeeR)
 	}
-	return st.on(th.g.teeL + repeat(th.g.h, w-2) + th.g.teeR)
+	return st.On(th.G.TeeL + term.Repeat(th.G.H, w-2) + th.G.TeeR)
 }
 
 // paneBadge is what every pane must say of its figures, and whether it holds
 // still; the header says more.
-func (m *Model) paneBadge(holds bool) part {
-	var ps []part
+func (m *Model) paneBadge(holds bool) term.Part {
+	var ps []term.Part
 	if m.live.Simulated {
-		ps = append(ps, m.th.p(0, m.th.alert, "SIMULATED"))
+		ps = append(ps, m.th.Text(0, m.th.Alert, "SIMULATED"))
 	}
 	if holds && m.frozen != nil {
-		ps = append(ps, m.th.p(0, m.th.accent, "FROZEN"))
+		ps = append(ps, m.th.Text(0, m.th.Accent, "FROZEN"))
 	}
-	s, w := m.th.fit(40, 1, ps...)
-	return part{s: s, w: w}
+	s, w := m.th.Fit(40, 1, ps...)
+	return term.Part{S: s, W: w}
 }
 
 // paneTop is the top line of a pane's frame.
 func (m *Model) paneTop(p pane, left, right string, w int, focused bool) string {
 	badge := m.paneBadge(true)
 	room := w - 6
-	if badge.w > 0 {
-		room -= badge.w + 3
+	if badge.W > 0 {
+		room -= badge.W + 3
 	}
-	return m.th.frameTop(left, right, p.Title(room), badge, w, focused)
+	return m.th.FrameTop(left, right, p.Title(room), badge, w, focused)
 }
 
 // paneColumn draws the panes on top of each other, their frames touching.
@@ -246,36 +247,36 @@ func (m *Model) paneColumn(w int) []string {
 	var out []string
 	for i, p := range m.panes {
 		focused := m.focus == onPanes && i == m.picked
-		l, r := th.g.teeL, th.g.teeR
+		l, r := th.G.TeeL, th.G.TeeR
 		if i == 0 {
-			l, r = th.g.tl, th.g.tr
+			l, r = th.G.Tl, th.G.Tr
 		}
-		st := th.frame
+		st := th.Frame
 		if focused {
-			st = th.focused
+			st = th.Focused
 		}
-		side := st.on(th.g.v)
+		side := st.On(th.G.V)
 		out = append(out, m.paneTop(p, l, r, w, focused))
 		for _, line := range p.Render() {
 			out = append(out, side+" "+line+" "+side)
 		}
 	}
 	last := m.focus == onPanes && m.picked == len(m.panes)-1
-	return append(out, th.frameBottom(w, last))
+	return append(out, th.FrameBottom(w, last))
 }
 
 // badges warn about what all figures on the screen are to be taken with.
-func (m *Model) badges() []part {
+func (m *Model) badges() []term.Part {
 	th := m.th
-	var ps []part
+	var ps []term.Part
 	if m.live.Simulated {
-		ps = append(ps, th.p(0, th.alert, "SIMULATED"))
+		ps = append(ps, th.Text(0, th.Alert, "SIMULATED"))
 	}
 	if m.live.Process.Disturbed.Any() {
-		ps = append(ps, th.p(0, th.read, "DISTURBED"))
+		ps = append(ps, th.Text(0, th.Read, "DISTURBED"))
 	}
 	if m.frozen != nil {
-		ps = append(ps, th.p(0, th.accent, "FROZEN"))
+		ps = append(ps, th.Text(0, th.Accent, "FROZEN"))
 	}
 	return ps
 }
@@ -285,41 +286,41 @@ func (m *Model) header() string {
 	th, s := m.th, m.live
 	right := m.badges()
 	if m.state == loading {
-		right = append(right, th.p(0, th.accent, m.loadingText()))
+		right = append(right, th.Text(0, th.Accent, m.loadingText()))
 	} else {
-		right = append(right, m.ctxPart(), th.p(0, th.bold, m.phaseText()))
+		right = append(right, m.ctxPart(), th.Text(0, th.Bold, m.phaseText()))
 		if s.Run > 0 {
-			right = append(right, th.p(0, th.bold, maybe(s.DecodeTPS, sig, " tok/s")), th.p(2, "", seconds(s.Elapsed)))
+			right = append(right, th.Text(0, th.Bold, term.Maybe(s.DecodeTPS, term.Sig, " tok/s")), th.Text(2, "", term.Seconds(s.Elapsed)))
 		}
 	}
-	name := cleanLine(s.Model.Name)
+	name := term.CleanLine(s.Model.Name)
 	if name == "" {
-		name = cleanLine(m.o.Name)
+		name = term.CleanLine(m.o.Name)
 	}
-	name = th.shown(name)
-	r, rw := th.fit(m.w-9-min(th.width(name), 16), 3, right...)
-	left := []part{th.p(0, th.accent, "bmoe"), th.p(0, th.bold, th.cut(name, m.w-rw-8))}
+	name = th.Shown(name)
+	r, rw := th.Fit(m.w-9-min(th.Width(name), 16), 3, right...)
+	left := []term.Part{th.Text(0, th.Accent, "bmoe"), th.Text(0, th.Bold, th.Cut(name, m.w-rw-8))}
 	if s.Model.Arch != "" {
-		left = append(left, th.p(4, "", cleanLine(s.Model.Arch)))
+		left = append(left, th.Text(4, "", term.CleanLine(s.Model.Arch)))
 	}
-	if q := cleanLine(s.Model.Quant); q != "" && !strings.Contains(name, q) {
-		left = append(left, th.p(5, "", q))
+	if q := term.CleanLine(s.Model.Quant); q != "" && !strings.Contains(name, q) {
+		left = append(left, th.Text(5, "", q))
 	}
 	if s.Model.FileBytes > 0 {
-		left = append(left, th.p(3, "", size(s.Model.FileBytes)+" on "+maybe(s.Model.HostMemory, size, "")+" RAM"))
+		left = append(left, th.Text(3, "", term.Size(s.Model.FileBytes)+" on "+term.Maybe(s.Model.HostMemory, term.Size, "")+" RAM"))
 	}
-	l, lw := th.fit(m.w-rw-2, 2, left...)
-	return l + blanks(m.w-lw-rw) + r
+	l, lw := th.Fit(m.w-rw-2, 2, left...)
+	return l + term.Blanks(m.w-lw-rw) + r
 }
 
 // ctxPart is how much of the context is used, noticeable from four fifths on.
-func (m *Model) ctxPart() part {
+func (m *Model) ctxPart() term.Part {
 	s := m.live
 	text := fmt.Sprintf("%d/%d", s.CtxUsed, s.Ctx)
 	if s.Ctx > 0 && s.CtxUsed*5 >= s.Ctx*4 {
-		return m.th.p(2, m.th.read, "ctx "+text)
+		return m.th.Text(2, m.th.Read, "ctx "+text)
 	}
-	return m.th.kv(3, "ctx", text)
+	return m.th.Labelled(3, "ctx", text)
 }
 
 func (m *Model) loadingText() string {
@@ -328,9 +329,9 @@ func (m *Model) loadingText() string {
 		return "loading"
 	}
 	if frac < 0 {
-		return "loading: " + cleanLine(stage)
+		return "loading: " + term.CleanLine(stage)
 	}
-	return fmt.Sprintf("loading: %s %.0f %%", cleanLine(stage), 100*min(frac, 1))
+	return fmt.Sprintf("loading: %s %.0f %%", term.CleanLine(stage), 100*min(frac, 1))
 }
 
 func (m *Model) phaseText() string {
@@ -354,13 +355,13 @@ func (m *Model) phaseText() string {
 func (m *Model) statusLine() string {
 	th := m.th
 	if m.state == generating && m.stopping {
-		return th.row(m.w, 2, th.p(0, th.read, " stopping after this token"))
+		return th.Row(m.w, 2, th.Text(0, th.Read, " stopping after this token"))
 	}
 	if m.status != "" && m.now().Before(m.statusUntil) {
-		return th.row(m.w, 2, th.p(0, m.statusStyle, " "+th.shown(m.status)))
+		return th.Row(m.w, 2, th.Text(0, m.statusStyle, " "+th.Shown(m.status)))
 	}
 	if m.queued != "" {
-		return th.row(m.w, 2, th.p(0, th.accent, " waiting to be sent: "+th.shown(cleanLine(m.queued))))
+		return th.Row(m.w, 2, th.Text(0, th.Accent, " waiting to be sent: "+th.Shown(term.CleanLine(m.queued))))
 	}
 	hints := []string{"Enter sends", "Alt+Enter new line", "Tab panes", "PgUp/PgDn scroll"}
 	switch {
@@ -375,11 +376,11 @@ func (m *Model) statusLine() string {
 	case m.state == loading:
 		hints = []string{"type already", "Enter sends when the model is ready", "Ctrl+C quits"}
 	}
-	parts := make([]part, len(hints))
+	parts := make([]term.Part, len(hints))
 	for i, s := range hints {
-		parts[i] = th.p(i, th.dim, s)
+		parts[i] = th.Text(i, th.Dim, s)
 	}
-	return " " + th.row(m.w-1, 3, parts...)
+	return " " + th.Row(m.w-1, 3, parts...)
 }
 
 // footer lists the keys with the state of what they change, in one or two
@@ -387,7 +388,7 @@ func (m *Model) statusLine() string {
 func (m *Model) footer() []string {
 	th := m.th
 	onTwins := m.focus == onPanes || m.screen != mainScreen
-	var items []part
+	var items []term.Part
 	for i := range keyTable {
 		r := &keyTable[i]
 		if r.label == "" {
@@ -424,14 +425,14 @@ func (m *Model) footer() []string {
 				continue // there q closes, as Esc does
 			}
 		}
-		it := part{th.bold.on(keys) + " " + label, th.width(keys) + 1 + len(label), r.rank}
+		it := term.Part{S: th.Bold.On(keys) + " " + label, W: th.Width(keys) + 1 + len(label), Rank: r.rank}
 		if r.knob != knobNone && m.state != loading {
 			v := m.knobValue(r.knob)
-			it.s += " " + th.accent.on(v)
-			it.w += 1 + len(v)
+			it.S += " " + th.Accent.On(v)
+			it.W += 1 + len(v)
 			if note, st := m.knobNote(r.knob); note != "" {
-				it.s += " " + st.on(note)
-				it.w += 1 + len(note)
+				it.S += " " + st.On(note)
+				it.W += 1 + len(note)
 			}
 		}
 		items = append(items, it)
@@ -441,36 +442,36 @@ func (m *Model) footer() []string {
 
 // inRows lays the items out in one row if they fit, else in two, dropping the
 // least important when even that is too short.
-func (m *Model) inRows(items []part) []string {
+func (m *Model) inRows(items []term.Part) []string {
 	th := m.th
 	total := -2
 	for _, it := range items {
-		total += it.w + 2
+		total += it.W + 2
 	}
 	if total <= m.w {
-		return []string{th.row(m.w, 2, items...)}
+		return []string{th.Row(m.w, 2, items...)}
 	}
 	for {
 		split, w := len(items), -2
 		for i, it := range items {
-			if w+it.w+2 > m.w {
+			if w+it.W+2 > m.w {
 				split = i
 				break
 			}
-			w += it.w + 2
+			w += it.W + 2
 		}
 		rest := -2
 		for _, it := range items[split:] {
-			rest += it.w + 2
+			rest += it.W + 2
 		}
 		worst := -1
 		for i, it := range items {
-			if it.rank > 0 && (worst < 0 || it.rank >= items[worst].rank) {
+			if it.Rank > 0 && (worst < 0 || it.Rank >= items[worst].Rank) {
 				worst = i
 			}
 		}
 		if rest <= m.w || worst < 0 {
-			return []string{th.row(m.w, 2, items[:split]...), th.row(m.w, 2, items[split:]...)}
+			return []string{th.Row(m.w, 2, items[:split]...), th.Row(m.w, 2, items[split:]...)}
 		}
 		items = append(items[:worst:worst], items[worst+1:]...)
 	}
@@ -490,7 +491,7 @@ func (m *Model) small() string {
 	}
 	lines = lines[:m.h]
 	for i, l := range lines {
-		lines[i] = th.pad(l, m.w)
+		lines[i] = th.Pad(l, m.w)
 	}
 	return strings.Join(lines, "\n")
 }

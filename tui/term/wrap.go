@@ -1,50 +1,50 @@
-package tui
+package term
 
 import "github.com/charmbracelet/x/ansi"
 
-// textLine is one line of wrapped text: text[start:end] of its source.
-type textLine struct{ start, end int }
+// Span is one line of wrapped text: text[start:end] of its source.
+type Span struct{ Start, End int }
 
-// wrapped keeps the lines of a text that grows at its end. Wrapping is greedy,
+// Wrapped keeps the lines of a text that grows at its end. Wrapping is greedy,
 // so all lines but the last are final: growing costs the last line, not the
 // text.
-type wrapped struct {
+type Wrapped struct {
 	width int
-	lines []textLine
+	Lines []Span
 	done  int // length of the source that has been wrapped
 }
 
-// update wraps what has been added to the source, or everything if the width
+// Update wraps what has been added to the source, or everything if the width
 // changed.
-func (w *wrapped) update(src string, width int, m ansi.Method) {
+func (w *Wrapped) Update(src string, width int, m ansi.Method) {
 	width = max(width, 1)
 	if width != w.width || len(src) < w.done {
-		*w = wrapped{width: width, lines: w.lines[:0]}
+		*w = Wrapped{width: width, Lines: w.Lines[:0]}
 	}
-	if len(src) == w.done && len(w.lines) > 0 {
+	if len(src) == w.done && len(w.Lines) > 0 {
 		return
 	}
 	from := 0
-	if n := len(w.lines); n > 0 {
-		from = w.lines[n-1].start
-		w.lines = w.lines[:n-1]
+	if n := len(w.Lines); n > 0 {
+		from = w.Lines[n-1].Start
+		w.Lines = w.Lines[:n-1]
 	}
-	w.lines = appendWrapped(w.lines, src, from, width, m)
+	w.Lines = Wrap(w.Lines, src, from, width, m)
 	w.done = len(src)
 }
 
-// appendWrapped wraps src[from:] into lines of at most width columns. It
+// Wrap wraps src[from:] into lines of at most width columns. It
 // breaks at spaces, which are dropped at a break, and inside words that are
 // longer than a line; a number keeps its percent sign. Spaces at the start of a paragraph are kept: they are
 // indentation.
-func appendWrapped(lines []textLine, src string, from, width int, m ansi.Method) []textLine {
+func Wrap(lines []Span, src string, from, width int, m ansi.Method) []Span {
 	start, col := from, 0
 	breakEnd, breakNext, breakCol := -1, -1, 0 // the last place to break at: end of the line, start of the next
 	indent := true                             // nothing but spaces so far on this line
 	i := from
 	for i < len(src) {
 		if src[i] == '\n' {
-			lines = append(lines, textLine{start, i})
+			lines = append(lines, Span{start, i})
 			i++
 			start, col, breakEnd, indent = i, 0, -1, true
 			continue
@@ -61,11 +61,11 @@ func appendWrapped(lines []textLine, src string, from, width int, m ansi.Method)
 		}
 		if col+cw > width && i > start {
 			if breakEnd >= 0 {
-				lines = append(lines, textLine{start, breakEnd})
+				lines = append(lines, Span{start, breakEnd})
 				start = breakNext
 				col -= breakCol
 			} else {
-				lines = append(lines, textLine{start, i})
+				lines = append(lines, Span{start, i})
 				start, col = i, 0
 			}
 			breakEnd = -1
@@ -77,7 +77,7 @@ func appendWrapped(lines []textLine, src string, from, width int, m ansi.Method)
 		i += n
 		col += cw
 	}
-	return append(lines, textLine{start, len(src)})
+	return append(lines, Span{start, len(src)})
 }
 
 // cluster returns the bytes and the columns of the first character.

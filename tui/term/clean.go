@@ -1,4 +1,4 @@
-package tui
+package term
 
 import (
 	"strings"
@@ -11,29 +11,29 @@ import (
 // passes through here before it is drawn: what is left are printable
 // characters, spaces and line feeds.
 
-// clean turns text from outside into what may be shown, line feeds kept.
-func clean(s string) string {
+// Clean turns text from outside into what may be shown, line feeds kept.
+func Clean(s string) string {
 	var (
-		c cleaner
+		c Cleaner
 		b strings.Builder
 	)
-	c.write(&b, s)
+	c.Write(&b, s)
 	return b.String()
 }
 
-// cleanLine does the same for text that has one line to be shown on.
-func cleanLine(s string) string {
-	return strings.Join(strings.Fields(clean(s)), " ")
+// CleanLine does the same for text that has one line to be shown on.
+func CleanLine(s string) string {
+	return strings.Join(strings.Fields(Clean(s)), " ")
 }
 
-// cleaner cleans a text that arrives in pieces. The pieces may end anywhere
+// Cleaner cleans a text that arrives in pieces. The pieces may end anywhere
 // but inside a character.
-type cleaner struct {
+type Cleaner struct {
 	cr bool // the last piece ended in a carriage return, shown as a line feed
 }
 
-// write adds the clean form of a piece to dst.
-func (c *cleaner) write(dst *strings.Builder, s string) {
+// Write adds the clean form of a piece to dst.
+func (c *Cleaner) Write(dst *strings.Builder, s string) {
 	for i := 0; i < len(s); {
 		b := s[i]
 		if b >= ' ' && b < 0x7f {
@@ -84,8 +84,8 @@ func hidden(r rune) bool {
 	return false
 }
 
-// toASCII replaces what a terminal without UTF-8 would show as rubbish.
-func toASCII(s string) string {
+// ToASCII replaces what a terminal without UTF-8 would show as rubbish.
+func ToASCII(s string) string {
 	ascii := true
 	for i := 0; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {

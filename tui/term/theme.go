@@ -1,0 +1,152 @@
+// Package term is what every part of the screen draws with: themes, lines that
+// fit, wrapped and cleaned text, formats of figures, what the terminal can do.
+package term
+
+import (
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Style is a ready SGR sequence. The screen is built from a few of them
+// several times a second, so nothing is computed while drawing; the renderer
+// turns the colours into what the terminal can show.
+type Style string
+
+// On returns the text in the style. The text must not hold styled parts.
+func (s Style) On(text string) string {
+	if s == "" || text == "" {
+		return text
+	}
+	return string(s) + text + ansi.ResetStyle
+}
+
+// Theme is how the screen looks: colours, glyphs, and how wide the terminal
+// draws a character.
+type Theme struct {
+	Compute, Mgmt, Stall, Other     Style // where a token's time goes
+	Hit, Read, Evicted              Style // what the cache did
+	Dim, Bold, Title, Accent, Alert Style
+	User, Assistant, Note, Frame    Style
+	Focused                         Style
+	Selected                        Style
+
+	G glyphs
+	// asciiText is set where the terminal's locale is not UTF-8: then the
+	// model's text is spelled in ASCII too.
+	ASCIIText bool
+	Method    ansi.Method
+}
+
+// glyphs are the characters that are not letters. Each has an ASCII twin of
+// the same width, so that the two screens differ in nothing else.
+type glyphs struct {
+	H, V, Tl, Tr, Bl, Br, TeeL, TeeR string
+	Compute, Mgmt, Stall, Other      string
+	Full, Empty, Mark                string
+	Line, Over, Focus, Bullet, Warn  string
+	ellipsis, Down                   string
+}
+
+var unicodeGlyphs = glyphs{
+	H: "─", V: "│", Tl: "╭", Tr: "╮", Bl: "╰", Br: "╯", TeeL: "├", TeeR: "┤",
+	Compute: "█", Mgmt: "▓", Stall: "▒", Other: "░",
+	Full: "█", Empty: "░", Mark: "│",
+	Line: "─", Over: "▲", Focus: "▶", Bullet: "•", Warn: "!",
+	ellipsis: "…", Down: "↓",
+}
+
+var ASCIIGlyphs = glyphs{
+	H: "-", V: "|", Tl: "+", Tr: "+", Bl: "+", Br: "+", TeeL: "+", TeeR: "+",
+	Compute: "#", Mgmt: "=", Stall: ":", Other: ".",
+	Full: "#", Empty: ".", Mark: "|",
+	Line: "-", Over: "^", Focus: ">", Bullet: "*", Warn: "!",
+	ellipsis: "~", Down: "v",
+}
+
+// NewTheme returns the colours for a dark or a light background. They are
+// those of Okabe and Ito, which people with any of the usual kinds of colour
+// blindness can tell apart; blue and yellow are shaded to stand out from the
+// background.
+func NewTheme(dark, ascii bool) *Theme {
+	fg := func(hex string) ansi.Style { return ansi.Style{}.ForegroundColor(lipgloss.Color(hex)) }
+	pick := func(onDark, onLight string) string {
+		if dark {
+			return onDark
+		}
+		return onLight
+	}
+	t := &Theme{
+		Compute: Style(fg(pick("#56B4E9", "#0072B2")).String()),
+		Mgmt:    Style(fg(pick("#F0E442", "#B59F00")).String()),
+		Stall:   Style(fg("#D55E00").String()),
+		Other:   Style(fg(pick("#999999", "#777777")).String()),
+		Hit:     Style(fg("#009E73").String()),
+		Read:    Style(fg("#E69F00").String()),
+		Evicted: Style(fg("#CC79A7").String()),
+
+		Dim:       Style(fg(pick("#8A8A8A", "#6A6A6A")).String()),
+		Bold:      Style(ansi.Style{}.Bold().String()),
+		Title:     Style(ansi.Style{}.Bold().String()),
+		Accent:    Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
+		Alert:     Style(fg("#D55E00").Bold().String()),
+		User:      Style(fg("#009E73").Bold().String()),
+		Assistant: Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
+		Note:      Style(fg(pick("#8A8A8A", "#6A6A6A")).String()),
+		Frame:     Style(fg(pick("#6A6A6A", "#9A9A9A")).String()),
+		Focused:   Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
+		Selected:  Style(ansi.Style{}.Reverse(true).String()),
+		G:         unicodeGlyphs,
+	}
+	if ascii {
+		t.G = ASCIIGlyphs
+	}
+	return t
+}
+
+// Shown makes text from outside fit the terminal's character set.
+func (t *Theme) Shown(s string) string {
+	if t.ASCIIText {
+		return ToASCII(s)
+	}
+	return s
+}
+
+// Width returns how many columns a text takes. Styled parts count nothing.
+func (t *Theme) Width(s string) int {
+	for i := 0; i < len(s); i++ {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return t.Method.StringWidth(s)
+		}
+	}
+	return len(s)
+}
+
+// Cut shortens a text to a number of columns, marking that something is gone.
+func (t *Theme) Cut(s string, w int) string {
+	if w <= 0 {
+		return ""
+	}
+	if t.Width(s) <= w {
+		return s
+	}
+	return t.Method.Truncate(s, w, t.G.ellipsis)
+}
+
+// Pad cuts or fills a text to exactly w columns.
+func (t *Theme) Pad(s string, w int) string {
+	n := t.Width(s)
+	if n > w {
+		s = t.Cut(s, w)
+		n = t.Width(s)
+	}
+	return s + Blanks(w-n)
+}
+
+// PadLeft does the same with the text on the right.
+func (t *Theme) PadLeft(s string, w int) string {
+	n := t.Width(s)
+	if n > w {
+		return t.Cut(s, w)
+	}
+	return Blanks(w-n) + s
+}
