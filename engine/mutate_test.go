@@ -219,6 +219,7 @@ func TestMutatedFiles(t *testing.T) {
 		newVictim(t, conform.File(t, "models/qwen3moe.gguf"), ""),
 		newVictim(t, conform.File(t, "models/qwen3moe-yarn.gguf"), string(template)),
 		newVictim(t, conform.File(t, "quants/qwen3moe-q-Q4_K_M.gguf"), ""),
+		newVictim(t, windowed(t).Model, ""),
 	}
 	var did mutated
 	for i := *mutationFrom; i < *mutationFrom+uint64(*mutationCount); i++ {

@@ -25,14 +25,17 @@ var (
 	walkSeed  = flag.Uint64("walk-seed", 1, "which walks TestRandomWalks takes")
 )
 
-// walkModels and walkPrompts are what the walks choose from. The prompts begin
-// alike, so that a state is rewound and continued.
-var (
-	walkModels  = []string{"models/qwen3moe.gguf", "quants/qwen3moe-q-Q4_K_M.gguf"}
-	walkPrompts = []string{prompt, prompt + " a bear", "Once upon a time", "The sea"}
-)
-
 const walkTokens = 10
+
+// walkModel is one of the models that the walks choose from. Most prompts begin
+// alike, so that a state is rewound and continued.
+type walkModel struct {
+	path    string
+	ctx     int
+	prompts []string
+	want    [][]int32 // the answer to each
+	least   int64     // one layer's working set
+}
 
 // walk is one session, opened anyhow and used anyhow.
 type walk struct {
@@ -40,9 +43,8 @@ type walk struct {
 	*walked
 	t     *testing.T
 	r     *rand.Rand
-	want  [][]int32 // the answer to each prompt
-	least int64     // one layer's working set
-	steps []string  // what was done, for the report of a failure
+	model *walkModel
+	steps []string // what was done, for the report of a failure
 }
 
 // walked counts what the walks did.
@@ -55,19 +57,24 @@ type walked struct {
 // repeats and cancels at random, and expects one text for each question whatever came
 // before, and nothing left behind: no goroutine, no open file, no mapping.
 func TestRandomWalks(t *testing.T) {
-	answers := map[string][][]int32{}
-	least := map[string]int64{}
-	for _, m := range walkModels {
+	prompts := []string{prompt, prompt + " a bear", "Once upon a time", "The sea"}
+	long := windowedPrompt // beyond what the rings of a windowed model hold
+	models := []*walkModel{
+		{path: conform.File(t, "models/qwen3moe.gguf"), ctx: 64, prompts: prompts},
+		{path: conform.File(t, "quants/qwen3moe-q-Q4_K_M.gguf"), ctx: 64, prompts: prompts},
+		{path: windowed(t).Model, ctx: 512, prompts: []string{long, long + " lu", long[:len(long)/2], "The sea"}},
+	}
+	for _, m := range models {
 		cfg := DefaultConfig()
-		cfg.Model, cfg.Raw, cfg.Threads, cfg.Ctx = conform.File(t, m), true, 1, 64
+		cfg.Model, cfg.Raw, cfg.Threads, cfg.Ctx = m.path, true, 1, m.ctx
 		cfg.Stream, cfg.Dense = false, DenseMmap
-		for _, p := range walkPrompts {
+		for _, p := range m.prompts {
 			s := open(t, cfg)
 			r, err := s.Generate(context.Background(), backend.Request{Text: p, MaxTokens: walkTokens})
 			if err != nil || r.Err != nil {
 				t.Fatal(err, r.Err)
 			}
-			answers[m], least[m] = append(answers[m], r.Result.TokenIDs), s.arch.Info().Experts.Shape().LayerWorkingSet()
+			m.want, m.least = append(m.want, r.Result.TokenIDs), s.arch.Info().Experts.Shape().LayerWorkingSet()
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -77,13 +84,12 @@ func TestRandomWalks(t *testing.T) {
 	var did walked
 	for i := range *walkCount {
 		w := &walk{t: t, walked: &did, r: rand.New(rand.NewPCG(*walkSeed, uint64(i)))}
-		name := walkModels[w.r.IntN(len(walkModels))]
-		w.want, w.least = answers[name], least[name]
-		w.take(conform.File(t, name))
+		w.model = pick(w.r, models...)
+		w.take()
 		if t.Failed() {
 			t.Fatalf("walk %d of -walk-seed %d: %s", i, *walkSeed, strings.Join(w.steps, "; "))
 		}
-		last = countLeftovers(first)
+		last = countLeftovers(first, models)
 		if i == 0 {
 			first = last
 		}
@@ -105,16 +111,16 @@ func TestRandomWalks(t *testing.T) {
 func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
 
 // config returns settings that must not change the text.
-func (w *walk) config(model string) Config {
+func (w *walk) config() Config {
 	r := w.r
 	cfg := DefaultConfig()
-	cfg.Model, cfg.Raw, cfg.Ctx = model, true, 64
+	cfg.Model, cfg.Raw, cfg.Ctx = w.model.path, true, w.model.ctx
 	cfg.Threads, cfg.UBatch, cfg.Lanes = 1+r.IntN(3), pick(r, 1, 3, 7, 64), pick(r, 1, 2, 4, 8)
 	cfg.Stream, cfg.Overlap, cfg.NoDirect = r.IntN(6) > 0, r.IntN(3) > 0, r.IntN(4) == 0
 	cfg.Dense, cfg.ReleaseMmap = pick(r, DenseAnon, DenseMmap, DenseWarm), r.IntN(3) == 0
 	cfg.IOEngine = pick(r, "lanes", "lanes", "uring")
 	cfg.CachePolicy = pick(r, policy.Names()...)
-	cfg.Cache = Budget{Bytes: w.least * pick[int64](r, 1, 2, 3, 100)}
+	cfg.Cache = Budget{Bytes: w.model.least * pick[int64](r, 1, 2, 3, 100)}
 	if r.IntN(12) == 0 {
 		cfg.SimulateHost = "ntfs"
 	}
@@ -122,8 +128,8 @@ func (w *walk) config(model string) Config {
 }
 
 // take opens a session, does a few things with it and closes it.
-func (w *walk) take(model string) {
-	cfg := w.config(model)
+func (w *walk) take() {
+	cfg := w.config()
 	w.note("open %+v", cfg)
 	s, err := Open(context.Background(), cfg, nil)
 	if err != nil {
@@ -154,9 +160,9 @@ func (w *walk) take(model string) {
 				w.run("again", asked, func(ctx context.Context, on func(backend.Delta)) (*backend.Run, error) { return w.Again(ctx, on) })
 			}
 		default:
-			asked = w.r.IntN(len(walkPrompts))
+			asked = w.r.IntN(len(w.model.prompts))
 			w.run("ask", asked, func(ctx context.Context, on func(backend.Delta)) (*backend.Run, error) {
-				return w.Generate(ctx, backend.Request{Text: walkPrompts[asked], MaxTokens: walkTokens, OnDelta: on})
+				return w.Generate(ctx, backend.Request{Text: w.model.prompts[asked], MaxTokens: walkTokens, OnDelta: on})
 			})
 		}
 	}
@@ -177,7 +183,7 @@ func (w *walk) settings() {
 	}
 	out := w.Reconfigure(c)
 	if w.r.IntN(2) == 0 {
-		o, err := w.setCache(w.least * pick[int64](w.r, 1, 2, 3, 100))
+		o, err := w.setCache(w.model.least * pick[int64](w.r, 1, 2, 3, 100))
 		if err != nil {
 			w.t.Errorf("a change of the cache: %v", err)
 		}
@@ -227,7 +233,7 @@ func (w *walk) run(what string, asked int, do func(context.Context, func(backend
 	} else {
 		w.cancelled++
 	}
-	want := w.want[asked]
+	want := w.model.want[asked]
 	switch got := r.Result.TokenIDs; {
 	case r.Err == nil && !slices.Equal(got, want):
 		w.t.Errorf("%s %d gives %v, want %v", what, asked, got, want)
@@ -250,7 +256,7 @@ type leftovers struct {
 }
 
 // countLeftovers waits a little for goroutines that are on their way out.
-func countLeftovers(want leftovers) leftovers {
+func countLeftovers(want leftovers, models []*walkModel) leftovers {
 	l := leftovers{goroutines: runtime.NumGoroutine()}
 	for i := 0; i < 200 && want.goroutines > 0 && l.goroutines > want.goroutines; i++ {
 		time.Sleep(10 * time.Millisecond)
@@ -260,8 +266,8 @@ func countLeftovers(want leftovers) leftovers {
 		l.files = len(fds)
 	}
 	if maps, err := os.ReadFile("/proc/self/maps"); err == nil {
-		for _, m := range walkModels {
-			l.mappings += bytes.Count(maps, []byte(filepath.Base(m)))
+		for _, m := range models {
+			l.mappings += bytes.Count(maps, []byte(filepath.Base(m.path)))
 		}
 	}
 	if status, err := os.ReadFile("/proc/self/status"); err == nil {

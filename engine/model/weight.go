@@ -334,7 +334,7 @@ func (l *loader) unused(layers int) (outside int, err error) {
 			inside = layer < layers
 		}
 		if inside {
-			return 0, fmt.Errorf("tensor %s is not known in a model of this architecture (%s): without it the answers would be wrong; "+
+			return 0, fmt.Errorf("tensor %q is not known in a model of this architecture (%s): without it the answers would be wrong; "+
 				"get a file of the model as it was published, or a newer bmoe", name, l.arch())
 		}
 		outside++
