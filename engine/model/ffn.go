@@ -57,7 +57,8 @@ func (f *ffn) add(s *stream, _ layerState) error {
 	w := f.scratch
 	s.in(f.norm, f.inputs)
 	w.gate, w.up = f.gate.gated(s.Numerics), f.up.gated(s.Numerics)
-	w.rows = rowsPerPart(2 * w.gate.RowBytes())
+	rowBytes := w.gate.RowBytes() + w.up.RowBytes()
+	w.rows = rowsPerPart(rowBytes, rowBytes*f.ff, s.Pool.Workers())
 	s.Pool.Run((f.ff+w.rows-1)/w.rows, (*ffnHidden)(f))
 	w.acts.Reset(s.n, f.ff)
 	s.Pool.Run(s.n, (*ffnOut)(f))

@@ -2,14 +2,25 @@ package model
 
 import "bmoe/engine/kernel"
 
-// partBytes is about how many weight bytes one claimed part of a product
-// reads: large enough that claiming it costs nothing beside the work, small
-// enough that workers finish together.
-const partBytes = 32 << 10
+// A part of a product is large enough that its kernels prefetch what the same
+// worker will read next: what they ask for beyond the part's end goes into the
+// cache of a core that does not need it. With parts of 32 KiB two workers decode at
+// three quarters of the rate that they reach with 512 (docs/performance.md).
+const (
+	leastPart = 128 << 10 // bytes of weights
+	mostPart  = 512 << 10 // bytes of weights
+	// partsPerWorker is how many parts a worker should find in a job, so that all
+	// finish together though one core may be slower.
+	partsPerWorker = 4
+)
 
-// rowsPerPart returns how many rows make a part, a multiple of 16 so that
-// kernels which take several rows at once have no remainder.
-func rowsPerPart(rowBytes int) int { return max(16, partBytes/max(rowBytes, 1)/16*16) }
+// rowsPerPart returns how many rows of rowBytes make a part of a job that reads
+// jobBytes of weights: a multiple of 16, so that kernels which take several rows
+// at once have no remainder.
+func rowsPerPart(rowBytes, jobBytes, workers int) int {
+	part := min(max(jobBytes/(partsPerWorker*workers), leastPart), mostPart)
+	return max(16, part/max(rowBytes, 1)/16*16)
+}
 
 // product is one of the matrices of a linear step: dst[t*stride+r] = w[r] . x[t].
 type product struct {
@@ -57,9 +68,12 @@ func formOf(w *Weight, num kernel.Numerics) kernel.Form {
 // run computes all products of the activations in l.acts.
 func (l *linear) run(c *Compute, acts *kernel.Acts, ps ...product) {
 	l.acts, l.n = acts, len(ps)
-	parts := 0
+	parts, bytes := 0, 0
+	for _, p := range ps {
+		bytes += p.w.Rows * p.w.RowBytes()
+	}
 	for i, p := range ps {
-		rows := rowsPerPart(p.w.RowBytes())
+		rows := rowsPerPart(p.w.RowBytes(), bytes, c.Pool.Workers())
 		l.products[i] = linearPart{p, formOf(p.w, c.Numerics), rows, parts}
 		parts += (p.w.Rows + rows - 1) / rows
 	}

@@ -110,7 +110,9 @@ func (m *moeJob) run(s *stream, b *moe) error {
 
 	w := &b.w
 	m.gate, m.up, m.down = w.gate.one(s.Numerics), w.up.one(s.Numerics), w.down.one(s.Numerics)
-	m.rowsA, m.rowsB = rowsPerPart(2*m.gate.RowBytes()), rowsPerPart(m.down.RowBytes())
+	rowA, rowB := m.gate.RowBytes()+m.up.RowBytes(), m.down.RowBytes()
+	bytes := m.batch.Len() * (rowA*m.ff + rowB*m.embd)
+	m.rowsA, m.rowsB = rowsPerPart(rowA, bytes, s.Pool.Workers()), rowsPerPart(rowB, bytes, s.Pool.Workers())
 	m.chunksA, m.chunksB = int32((m.ff+m.rowsA-1)/m.rowsA), int32((m.embd+m.rowsB-1)/m.rowsB)
 	m.hActs.Reset(n*k, m.ff)
 	left := m.batch.Len()

@@ -41,7 +41,9 @@ func (w *sharedWork) bytes() int64 {
 func (w *sharedWork) begin(s *stream, b *moe) {
 	w.s, w.b = s, b
 	w.gate, w.up, w.down = b.shared.gate.gated(s.Numerics), b.shared.up.gated(s.Numerics), b.shared.down.gated(s.Numerics)
-	w.rowsA, w.rowsB = rowsPerPart(2*w.gate.RowBytes()), rowsPerPart(w.down.RowBytes())
+	rowA, rowB := w.gate.RowBytes()+w.up.RowBytes(), w.down.RowBytes()
+	bytes := rowA*w.ff + rowB*w.embd
+	w.rowsA, w.rowsB = rowsPerPart(rowA, bytes, s.Pool.Workers()), rowsPerPart(rowB, bytes, s.Pool.Workers())
 	w.chunksA, w.chunksB = int32((w.ff+w.rowsA-1)/w.rowsA), int32((w.embd+w.rowsB-1)/w.rowsB)
 	w.acts.Reset(s.n, w.ff)
 	w.reset()
