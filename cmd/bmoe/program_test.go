@@ -14,6 +14,7 @@ import (
 
 	"bmoe/engine/demo"
 	"bmoe/internal/conform"
+	"bmoe/internal/crash"
 )
 
 // asProgram makes this test binary be the program: the tests below run it in
@@ -22,7 +23,7 @@ const asProgram = "BMOE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		programMain()
 		return
 	}
 	os.Exit(runTests(m))
@@ -37,6 +38,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv(demo.DirVariable, dir)
+	os.Setenv(crash.DirVariable, filepath.Join(dir, "state"))
 	return m.Run()
 }
 

@@ -49,11 +49,28 @@ func (x *terminal) raw() []byte {
 	return x.written
 }
 
+// terminalKind is how a terminal is, and what the program finds in it.
+type terminalKind struct {
+	w, h      int           // columns and rows
+	late      time.Duration // its answers
+	env       []string
+	ignoreHUP bool // SIGHUP is ignored, as under nohup
+}
+
 // inTerminal starts the program in a terminal of w columns and h rows.
 func inTerminal(t *testing.T, w, h int, args ...string) *terminal {
 	t.Helper()
+	return inTerminalThat(t, terminalKind{w: w, h: h}, args...)
+}
+
+func inTerminalThat(t *testing.T, kind terminalKind, args ...string) *terminal {
+	t.Helper()
+	w, h := kind.w, kind.h
 	ptm, pts, err := pty.Open()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if ptm, err = pollable(ptm); err != nil {
 		t.Fatal(err)
 	}
 	if err := pty.Setsize(ptm, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}); err != nil {
@@ -64,6 +81,10 @@ func inTerminal(t *testing.T, w, h int, args ...string) *terminal {
 		t.Fatal(err)
 	}
 	x.cmd.Env = append(x.cmd.Env, "TERM=xterm-256color", "LANG=C.UTF-8", "LC_ALL=")
+	x.cmd.Env = append(x.cmd.Env, kind.env...)
+	if kind.ignoreHUP {
+		x.cmd.Path, x.cmd.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, x.cmd.Args...)
+	}
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = pts, pts, pts
 	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := x.cmd.Start(); err != nil {
@@ -81,7 +102,16 @@ func inTerminal(t *testing.T, w, h int, args ...string) *terminal {
 			}
 		}
 	}()
-	go io.Copy(ptm, x.emu) // what the emulator answers
+	go func() { // what the emulator answers
+		buf := make([]byte, 4096)
+		for {
+			n, err := x.emu.Read(buf)
+			time.Sleep(kind.late)
+			if _, werr := ptm.Write(buf[:n]); err != nil || werr != nil {
+				return
+			}
+		}
+	}()
 	go func() {
 		x.cmd.Wait() // its exit code is looked at later
 		close(x.ended)
@@ -91,6 +121,20 @@ func inTerminal(t *testing.T, w, h int, args ...string) *terminal {
 		<-x.ended
 	})
 	return x
+}
+
+// pollable makes a file of a device whose Close ends a Read.
+func pollable(f *os.File) (*os.File, error) {
+	defer f.Close()
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	syscall.CloseOnExec(fd)
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
 func (x *terminal) screen() string { return ansi.Strip(x.emu.Render()) }

@@ -19,6 +19,9 @@ var ctrlC = [][]byte{{3}, []byte("\x1b[27;5;99~"), []byte("\x1b[99;5u")}
 // any Ctrl+C in it counts as the key.
 const endlessAfter = time.Second
 
+// fewBytes is what keys that are typed one after the other come to at most.
+const fewBytes = 16
+
 // bursts marks pastes from terminals that do not mark them themselves: several
 // lines that arrive at once were not typed. Sent as keys, each line end would be
 // an Enter, and the lines between would be lost.
@@ -74,7 +77,7 @@ func (p *bursts) quiet(dst []byte) []byte {
 func (p *bursts) inPaste(dst, b []byte) (more, rest []byte) {
 	for _, key := range ctrlC {
 		at := -1
-		if bytes.Equal(b, key) {
+		if bytes.HasPrefix(b, key) && len(b) <= fewBytes { // typed, perhaps with the next keys
 			at = 0
 		} else if p.now().Sub(p.since) > endlessAfter {
 			at = bytes.Index(b, key)

@@ -48,8 +48,11 @@ func newKeyboard(fd int) (*keyboard, error) {
 	return k, nil
 }
 
-// start begins to read.
+// start begins to read, unless that goes on already.
 func (k *keyboard) start() {
+	if k.ended != nil {
+		return
+	}
 	k.ended = make(chan struct{})
 	k.in.SetWriteDeadline(time.Time{})
 	go k.run(k.ended)

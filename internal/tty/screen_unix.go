@@ -78,6 +78,7 @@ func (s *Screen) Retake() error {
 // first: it would be typed into the shell.
 func (s *Screen) Release() {
 	s.keys.stop()
+	write(s.out, "\x1b[?25h", writePatience) // some terminals have a cursor for each of their screens
 	s.drain()
 	s.back()
 }
