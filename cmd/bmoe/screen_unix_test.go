@@ -146,14 +146,26 @@ func (x *terminal) types(s string) {
 	}
 }
 
+// unwrapped is the text of the chat without its frame and its line breaks:
+// where a sentence is broken depends on its figures.
+func unwrapped(screen string) string {
+	var b strings.Builder
+	for line := range strings.Lines(screen) {
+		line, _, _ = strings.Cut(line, "│ │")
+		b.WriteString(strings.Trim(line, "│ \n") + " ")
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}
+
 // waitFor waits until the screen shows all of the texts.
 func (x *terminal) waitFor(texts ...string) string {
 	x.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
 		s, missing := x.screen(), ""
+		whole := unwrapped(s)
 		for _, text := range texts {
-			if !strings.Contains(s, text) {
+			if !strings.Contains(s, text) && !strings.Contains(whole, text) {
 				missing = text
 			}
 		}
