@@ -51,8 +51,27 @@ func (o *output) line(word string, object any) error {
 	if err := e.Encode(object); err != nil { // ends the line too
 		return fmt.Errorf("JSON: %w", err)
 	}
-	return o.text(o.buf.String())
+	return o.text(escapeControls(o.buf.String()))
 }
+
+// escapeControls escapes what JSON lets stand and terminals obey: U+007F to
+// U+009F. In the encoder's output they stand only in strings.
+func escapeControls(s string) string {
+	if strings.IndexFunc(s, isHighControl) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isHighControl(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isHighControl(r rune) bool { return r >= 0x7f && r <= 0x9f }
 
 // oneLine makes a message fit on one line of a terminal: file names and models
 // may hold anything.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"bmoe/engine"
 	dialogue "bmoe/engine/chat"
@@ -52,6 +53,9 @@ func showPrompt(ctx context.Context, o *options, out *output) error {
 	b, err := json.Marshal(orEmpty(ids))
 	if err != nil {
 		return err
+	}
+	if isTerminal(os.Stdout) {
+		prompt = forTerminal(prompt)
 	}
 	return out.text(fmt.Sprintf("%s\n%s\n", prompt, b))
 }
