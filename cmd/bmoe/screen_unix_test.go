@@ -146,12 +146,17 @@ func (x *terminal) types(s string) {
 	}
 }
 
+// besides is where the panes begin.
+var besides = regexp.MustCompile(`│ [│├╭╰]`)
+
 // unwrapped is the text of the chat without its frame and its line breaks:
 // where a sentence is broken depends on its figures.
 func unwrapped(screen string) string {
 	var b strings.Builder
 	for line := range strings.Lines(screen) {
-		line, _, _ = strings.Cut(line, "│ │")
+		if at := besides.FindStringIndex(line); at != nil {
+			line = line[:at[0]]
+		}
 		b.WriteString(strings.Trim(line, "│ \n") + " ")
 	}
 	return strings.Join(strings.Fields(b.String()), " ")
