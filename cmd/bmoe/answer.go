@@ -10,6 +10,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/clock"
+	"bmoe/tui/term"
 )
 
 // reporter tells of a plain run as it goes.
@@ -34,7 +35,7 @@ func answer(ctx context.Context, o *options, out *output) error {
 	}
 	status.clear()
 	for _, w := range append(s.Warnings(), o.idle()...) {
-		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", oneLine(w))
+		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", term.CleanLine(w))
 	}
 	var rep reporter
 	switch {
@@ -136,7 +137,7 @@ func (r *textReport) delta(d backend.Delta) error {
 			r.thinking = true
 			fmt.Fprint(os.Stderr, "[thinking] ")
 		}
-		fmt.Fprint(os.Stderr, forTerminal(d.Reasoning))
+		fmt.Fprint(os.Stderr, term.Clean(d.Reasoning))
 	}
 	if d.Text == "" {
 		return nil
@@ -144,7 +145,7 @@ func (r *textReport) delta(d backend.Delta) error {
 	r.endThinking()
 	r.last = d.Text[len(d.Text)-1]
 	if r.safe {
-		return r.out.text(forTerminal(d.Text))
+		return r.out.text(term.Clean(d.Text))
 	}
 	return r.out.text(d.Text)
 }

@@ -7,6 +7,7 @@ import (
 
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
+	"bmoe/tui/term"
 )
 
 // failing is held by the first panic, which ends the program.
@@ -22,7 +23,7 @@ func fail(p *crash.Panic) int {
 	if err == nil {
 		where = "the report is " + path
 	}
-	fmt.Fprintf(os.Stderr, "bmoe: failed within itself: %s (please report this; %s)\n", oneLine(p.String()), oneLine(where))
+	fmt.Fprintf(os.Stderr, "bmoe: failed within itself: %s (please report this; %s)\n", term.CleanLine(p.String()), term.CleanLine(where))
 	if os.Getenv(debugVariable) != "" {
 		os.Stderr.Write(p.Stack)
 	}

@@ -19,8 +19,9 @@ import (
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
 	"bmoe/tui"
+	"bmoe/tui/term"
 
-	"golang.org/x/term"
+	xterm "golang.org/x/term"
 )
 
 // Exit codes.
@@ -80,7 +81,7 @@ func run(args []string) (code int) {
 		if code == exitUsage && errors.As(err, new(usageError)) {
 			hint = " (--help lists the flags)"
 		}
-		fmt.Fprintf(os.Stderr, "bmoe: %s%s\n", oneLine(err.Error()), hint)
+		fmt.Fprintf(os.Stderr, "bmoe: %s%s\n", term.CleanLine(err.Error()), hint)
 	}
 	return code
 }
@@ -139,7 +140,7 @@ func (o *options) chats() bool {
 	return o.plain || isTerminal(os.Stdin) && isTerminal(os.Stdout)
 }
 
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+func isTerminal(f *os.File) bool { return xterm.IsTerminal(int(f.Fd())) }
 
 // interruptible returns a context that Ctrl+C ends; a second Ctrl+C kills, in
 // case something hangs.

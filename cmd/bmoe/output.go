@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"unicode"
 )
 
 // errStdoutClosed ends a run whose reader has gone.
@@ -72,28 +71,3 @@ func escapeControls(s string) string {
 }
 
 func isHighControl(r rune) bool { return r >= 0x7f && r <= 0x9f }
-
-// oneLine makes a message fit on one line of a terminal: file names and models
-// may hold anything.
-func oneLine(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\r' || r == '\t':
-			return ' '
-		case unicode.IsControl(r):
-			return '?'
-		}
-		return r
-	}, strings.TrimSpace(s))
-}
-
-// forTerminal keeps a model's text from commanding the terminal: line feeds and
-// tabs pass, other control characters are shown as question marks.
-func forTerminal(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
-			return '?'
-		}
-		return r
-	}, s)
-}

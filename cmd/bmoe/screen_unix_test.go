@@ -291,13 +291,14 @@ func TestScreen(t *testing.T) {
 	x.waitFor("run 4 against run 1 (cache 10 MiB, release-mmap on)")
 
 	x.types(keyF10)
-	s := x.waitFor("settings that differ", "baseline")
-	for i, differs := range []string{"baseline", "release-mmap on", "lanes 8, cache 12 MiB, release-mmap on", "cache 10 MiB, release-mmap on"} {
+	s := x.waitFor("settings that differ")
+	for i, differs := range []string{"", "release-mmap on", "lanes 8, cache 12 MiB, release-mmap on", "cache 10 MiB, release-mmap on"} {
 		line := runLine(t, s, i+1)
 		if !strings.Contains(line, differs) {
 			t.Errorf("run %d does not say %q: %s", i+1, differs, line)
 		}
-		if i > 0 && (!strings.Contains(line, "identical") || !regexp.MustCompile(`[+-]?\d+(\.\d+)? %`).MatchString(line)) {
+		// On a busy machine it says instead what disturbed which run.
+		if i > 0 && (!strings.Contains(line, "identical") || !regexp.MustCompile(`[+-]?\d+(\.\d+)? %|not comparable: |no clear change`).MatchString(line)) {
 			t.Errorf("run %d lacks its delta, or the text differs: %s", i+1, line)
 		}
 	}
@@ -347,7 +348,11 @@ func TestReleaseOnTheSimulatedHost(t *testing.T) {
 		for range try + 1 {
 			x.types(keyDown)
 		}
-		s := x.waitFor(fmt.Sprintf("run %d ", try+2), "against run 1 (release-mmap on), text identical")
+		s := x.waitFor(fmt.Sprintf("run %d ", try+2), "against run 1 (release-mmap on)")
+		if strings.Contains(s, "not comparable: run 1 disturbed") {
+			t.Skip("the machine is too busy for a comparison, and the program says so")
+		}
+		s = x.waitFor("against run 1 (release-mmap on), text identical")
 		detail := s[strings.Index(s, "against run 1 (release-mmap on), text identical"):]
 		detail = strings.Join(strings.FieldsFunc(detail, func(r rune) bool { return unicode.IsSpace(r) || r == '│' }), " ")
 		for _, same := range []string{"MiB/token 0 %", "hits 0 %", "evictions 0 %", "re-reads 0 %"} {

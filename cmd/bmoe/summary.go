@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 // summary tells in a few lines what a run cost.
@@ -34,7 +35,7 @@ func summary(r *profile.Result) string {
 	}
 	b.WriteString("mapping " + string(r.Mapping.State))
 	if r.Mapping.Reason.OK {
-		b.WriteString(": " + oneLine(r.Mapping.Reason.Value))
+		b.WriteString(": " + term.CleanLine(r.Mapping.Reason.Value))
 	}
 	b.WriteString("\n")
 	if len(r.Flags) > 0 {

@@ -450,9 +450,9 @@ func TestPasteWithoutBrackets(t *testing.T) {
 	x.types("\r")
 	x.waitFor("run 1", "idle")
 	x.types(keyF10)
-	x.waitFor("line one line two line three") // one prompt
+	x.waitFor("settings that differ", "line one line two line three") // one prompt
 	x.types(keyEsc)
-	x.waitFor("ask something")
+	x.waitFor("> ask something")
 
 	var long strings.Builder
 	for i := range 2000 {

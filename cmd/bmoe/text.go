@@ -9,6 +9,7 @@ import (
 	"bmoe/engine"
 	dialogue "bmoe/engine/chat"
 	"bmoe/engine/tokenizer"
+	"bmoe/tui/term"
 )
 
 // openText opens what the text modes need of the model: no weights.
@@ -55,7 +56,7 @@ func showPrompt(ctx context.Context, o *options, out *output) error {
 		return err
 	}
 	if isTerminal(os.Stdout) {
-		prompt = forTerminal(prompt)
+		prompt = term.Clean(prompt)
 	}
 	return out.text(fmt.Sprintf("%s\n%s\n", prompt, b))
 }

@@ -29,9 +29,9 @@ type keyboard struct {
 }
 
 const (
-	gatherFor = 10 * time.Millisecond // after a line end in a burst, for more of it
-	quietFor  = 50 * time.Millisecond // after which a paste is over
-	gatherMax = 64 << 10              // bytes
+	gatherFor = 20 * time.Millisecond  // after a line end in a burst, for more of it
+	quietFor  = 200 * time.Millisecond // after which a paste is over
+	gatherMax = 64 << 10               // bytes
 )
 
 func newKeyboard(fd int) (*keyboard, error) {
