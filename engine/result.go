@@ -41,15 +41,10 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 	r.Config = s.cfg
 	run.Disturbed = live.Process.Disturbed
 	r.Flags = []string{}
-	for _, f := range []struct {
-		name string
-		on   bool
-	}{{"simulated", live.Simulated}, {"contended", run.Disturbed.Drive.Value}, {"disturbed_cpu", run.Disturbed.CPU.Value},
-		{"throttled", run.Disturbed.Throttled.Value}} {
-		if f.on {
-			r.Flags = append(r.Flags, f.name)
-		}
+	if live.Simulated {
+		r.Flags = append(r.Flags, "simulated")
 	}
+	r.Flags = append(r.Flags, run.Disturbed.Flags()...)
 	if s.streamer == nil {
 		return
 	}

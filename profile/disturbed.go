@@ -39,3 +39,24 @@ func (d Disturbed) Or(o Disturbed) Disturbed {
 	or := func(a, b Maybe[bool]) Maybe[bool] { return Maybe[bool]{a.Value || b.Value, a.OK || b.OK} }
 	return Disturbed{or(d.Drive, o.Drive), or(d.CPU, o.CPU), or(d.Throttled, o.Throttled)}
 }
+
+// The flags of a result that say what disturbed it.
+const (
+	flagDrive     = "contended"
+	flagCPU       = "disturbed_cpu"
+	flagThrottled = "throttled"
+)
+
+// Flags returns what disturbed the run as flags of a result.
+func (d Disturbed) Flags() []string {
+	var out []string
+	for _, f := range []struct {
+		flag string
+		is   Maybe[bool]
+	}{{flagDrive, d.Drive}, {flagCPU, d.CPU}, {flagThrottled, d.Throttled}} {
+		if f.is.Value {
+			out = append(out, f.flag)
+		}
+	}
+	return out
+}

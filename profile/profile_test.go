@@ -81,3 +81,25 @@ func TestLatestWalksTheRing(t *testing.T) {
 		t.Error("a record that was overwritten")
 	}
 }
+
+func TestADisturbedResultSaysSoInWords(t *testing.T) {
+	yes, no := Some(true), Some(false)
+	for _, c := range []struct {
+		d     Disturbed
+		words string
+	}{{Disturbed{}, ""}, {Disturbed{Drive: no, CPU: no}, ""}, {Disturbed{CPU: yes}, "disturbed: CPU"}, {Disturbed{Drive: yes, CPU: yes}, "disturbed: drive, CPU"},
+		{Disturbed{Throttled: yes}, "disturbed: CPU throttled"}} {
+		r := Result{Flags: append([]string{"simulated"}, c.d.Flags()...)}
+		want := "SIMULATED"
+		if c.words != "" {
+			want += ", " + c.words
+		}
+		if c.d.String() != c.words || r.Qualifiers() != want || c.d.Any() != (c.words != "") {
+			t.Errorf("%+v: %q, and of %q %q", c.d, c.d, r.Flags, r.Qualifiers())
+		}
+	}
+	part := Disturbed{CPU: no, Drive: yes}.Or(Disturbed{CPU: yes})
+	if part != (Disturbed{CPU: yes, Drive: yes}) {
+		t.Errorf("two parts: %+v", part)
+	}
+}

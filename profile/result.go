@@ -1,5 +1,7 @@
 package profile
 
+import "strings"
+
 // Result is what a run gave and cost: the object that --json prints. Objects
 // are always there; unmeasured leaves are null.
 type Result struct {
@@ -76,4 +78,27 @@ type Memory struct {
 	ScratchMiB float64 `json:"scratch_mib"`
 	VocabMiB   float64 `json:"vocab_mib"`
 	RuntimeMiB float64 `json:"runtime_mib"` // the Go runtime's own and heap not counted above
+}
+
+// Qualifiers are the words that qualify the figures, from Flags: "SIMULATED,
+// disturbed: CPU". Empty: they are of this machine at rest.
+func (r *Result) Qualifiers() string {
+	var words []string
+	var d Disturbed
+	for _, f := range r.Flags {
+		switch f {
+		case flagDrive:
+			d.Drive = Some(true)
+		case flagCPU:
+			d.CPU = Some(true)
+		case flagThrottled:
+			d.Throttled = Some(true)
+		default:
+			words = append(words, strings.ToUpper(f))
+		}
+	}
+	if s := d.String(); s != "" {
+		words = append(words, s)
+	}
+	return strings.Join(words, ", ")
 }

@@ -235,6 +235,7 @@ func (f *fakeEngine) result(r *profile.Result, text string) {
 	if f.simulated {
 		r.Flags = []string{"simulated"}
 	}
+	r.Flags = append(r.Flags, f.disturbed.Flags()...)
 }
 
 func (f *fakeEngine) NewChat() {

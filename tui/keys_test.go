@@ -165,11 +165,11 @@ func TestRunsThatCannotBeComparedSayWhy(t *testing.T) {
 	h.ask("And on Linux?")
 	h.keys("ctrl+g")
 	h.wait("the fourth run", func() bool { return len(h.m.runs.All()) == 4 && h.m.state == idle })
-	h.said("run 4 against run 3 (same settings): not comparable: run 3 started with a warm cache; text identical")
+	h.said("run 4 against run 3 (same settings): not comparable: warm cache (run 3); text identical")
 	h.keys("f10", "up", "enter") // run 3 becomes the base
 	h.wants("3      base (chosen)", "not comparable")
 	h.keys("up")
-	h.wants("not comparable: they did not start alike")
+	h.wants("not comparable: another start")
 	h.keys("down")
 	h.keys("enter") // and is let go
 	h.lacks("(chosen)")

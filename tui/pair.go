@@ -100,7 +100,11 @@ func (m *Model) takeLegs() {
 			m.closeAnswer(l.Done, l.prefilled)
 		}
 		for _, o := range l.Outcomes {
-			m.noteOutcome(o)
+			if l.Done != nil {
+				m.noteOutcome(o)
+			} else { // the first answer stands already
+				m.chat.noteBefore(m.answer, m.now(), outcomeText(o))
+			}
 		}
 		if l.Done != nil {
 			m.answer, m.deltas = m.chat.add(&block{kind: fromModel, when: m.now(), live: true}), l.deltas

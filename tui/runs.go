@@ -105,27 +105,18 @@ func (l *runList) endOfPrefill(r *backend.Run) string {
 }
 
 // flags are the words that qualify a run's figures.
-func flags(r *backend.Run) string {
-	var out []string
-	for _, f := range r.Result.Flags {
-		switch f {
-		case "contended", "disturbed_cpu", "throttled": // said in words, below
-		default:
-			out = append(out, strings.ToUpper(term.CleanLine(f)))
-		}
-	}
-	if d := r.Disturbed.String(); d != "" {
-		out = append(out, d)
-	}
-	return strings.Join(out, ", ")
-}
+func flags(r *backend.Run) string { return term.CleanLine(r.Result.Qualifiers()) }
 
 // shortFlags are the flags for the table, where there is little room. What
 // disturbed a run stands in the column of changes.
 func shortFlags(g *ab.Group) string {
-	r := *g.First()
-	r.Disturbed = profile.Disturbed{}
-	return strings.Replace(flags(&r), "SIMULATED", "SIM", 1)
+	var rest profile.Result
+	for _, f := range g.First().Result.Flags {
+		if !slices.Contains(g.First().Disturbed.Flags(), f) {
+			rest.Flags = append(rest.Flags, f)
+		}
+	}
+	return strings.Replace(term.CleanLine(rest.Qualifiers()), "SIMULATED", "SIM", 1)
 }
 
 // verdict says in one line what the latest run tells beside others; empty if

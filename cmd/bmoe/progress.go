@@ -64,6 +64,7 @@ type doneLine struct {
 	Mgmt        profile.Maybe[float64] `json:"mgmt_s_tok"`
 	Other       profile.Maybe[float64] `json:"other_s_tok"`
 	StallUnion  profile.Maybe[float64] `json:"stall_union_s_tok"`
+	MgmtSerial  profile.Maybe[float64] `json:"mgmt_serial_s_tok"`
 	Resident    profile.Maybe[float64] `json:"cache_resident_mib"`
 	Budget      profile.Maybe[float64] `json:"cache_budget_mib"`
 	Read        profile.Maybe[float64] `json:"read_mib"`
@@ -150,7 +151,7 @@ func (r *progressReport) finished(run *backend.Run) error {
 		ID: runID, Cancelled: s.StopReason == "cancelled", StopReason: s.StopReason,
 		Tokens: s.NGen, TokS: s.DecodeTPS, Prefill: s.TTFT, PrefillTPS: s.PrefillTPS, Load: s.Load,
 		Hit: s.Cache.HitPct, Prompt: s.NPrompt - s.NCached, Past: r.snap.CtxUsed,
-		Compute: t.Compute, Stall: t.Stall, Mgmt: t.Mgmt, Other: t.Other, StallUnion: t.StallUnion,
+		Compute: t.Compute, Stall: t.Stall, Mgmt: t.Mgmt, Other: t.Other, StallUnion: t.StallUnion, MgmtSerial: t.MgmtSerial,
 		Resident: s.Cache.ResidentMiB, Budget: s.Cache.BudgetMiB,
 		MajorFaults: s.Process.MajFltPerToken, CPU: s.Process.CPUPerToken, Demand: s.Cache.TokenCycleMiB,
 		Reasoning: s.Reasoning, Text: s.Text, TextSHA256: s.TextSHA256,

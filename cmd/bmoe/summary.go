@@ -38,8 +38,8 @@ func summary(r *profile.Result) string {
 		b.WriteString(": " + term.CleanLine(r.Mapping.Reason.Value))
 	}
 	b.WriteString("\n")
-	if len(r.Flags) > 0 {
-		b.WriteString(strings.ToUpper(strings.Join(r.Flags, ", ")) + "\n")
+	if q := r.Qualifiers(); q != "" {
+		b.WriteString(q + "\n")
 	}
 	return b.String()
 }

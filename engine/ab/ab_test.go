@@ -171,7 +171,7 @@ func TestEqualRunsArePooled(t *testing.T) {
 		}
 		got = append(got, s)
 	}
-	for i, want := range []string{"1 x3: base", "3 x2: to 1 x3 faster +", "4: to 1 x3 not comparable: disturbed: CPU", "7: to 1 x3 no clear change", "8: to 1 x3 not comparable: run 8 started with a warm cache"} {
+	for i, want := range []string{"1 x3: base", "3 x2: to 1 x3 faster +", "4: to 1 x3 not comparable: disturbed: CPU", "7: to 1 x3 no clear change", "8: to 1 x3 not comparable: warm cache (run 8)"} {
 		if i >= len(got) || !strings.HasPrefix(got[i], want) {
 			t.Errorf("row %d of %q: want %q", i, got, want)
 		}
@@ -202,7 +202,7 @@ func TestNothingIsClaimedOfDisturbedRuns(t *testing.T) {
 		}
 		l.Add(f.run(context.Background(), true))
 		c, ok := l.Verdict()
-		if !ok || c.Verdict != stats.NotComparable || c.Difference.String() != "not comparable: run 1 disturbed: CPU" {
+		if !ok || c.Verdict != stats.NotComparable || c.Difference.String() != "not comparable: disturbed: CPU (run 1)" {
 			t.Errorf("again %d: %v", i, c.Difference)
 		}
 	}
@@ -258,7 +258,7 @@ func TestRunsOfOtherStartsAreNotCompared(t *testing.T) {
 		t.Errorf("%v", c.Difference)
 	}
 	c := l.Compare(l.Groups()[0], l.Groups()[1])
-	if c.Verdict != stats.NotComparable || c.Why != "they did not start alike" || c.Text() != "-" {
+	if c.Verdict != stats.NotComparable || c.Why != "another start" || c.Text() != "-" {
 		t.Errorf("%v", c.Difference)
 	}
 }

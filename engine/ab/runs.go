@@ -179,18 +179,18 @@ func (l *Runs) Compare(base, g *Group) Comparison {
 func notAlike(a, b *backend.Run) string {
 	for _, r := range []*backend.Run{a, b} {
 		if r.Err != nil && !errors.Is(r.Err, context.Canceled) {
-			return fmt.Sprintf("run %d failed", r.N)
+			return fmt.Sprintf("failed (run %d)", r.N)
 		}
 	}
 	switch {
 	case a.StartKey != b.StartKey:
-		return "they did not start alike"
+		return "another start"
 	case !a.ColdCache && !b.ColdCache:
-		return "both started with a warm cache"
+		return "warm caches"
 	case !a.ColdCache:
-		return fmt.Sprintf("run %d started with a warm cache", a.N)
+		return fmt.Sprintf("warm cache (run %d)", a.N)
 	case !b.ColdCache:
-		return fmt.Sprintf("run %d started with a warm cache", b.N)
+		return fmt.Sprintf("warm cache (run %d)", b.N)
 	}
 	return ""
 }
@@ -204,7 +204,7 @@ func side(g, other *Group) stats.Side {
 		if r.Disturbed.Any() && s.Spoiled == "" {
 			s.Spoiled = r.Disturbed.String()
 			if other != nil {
-				s.Spoiled = fmt.Sprintf("run %d %s", r.N, s.Spoiled)
+				s.Spoiled = fmt.Sprintf("%s (run %d)", s.Spoiled, r.N)
 			}
 		}
 	}

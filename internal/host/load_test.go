@@ -43,8 +43,12 @@ func TestCPUDisturbed(t *testing.T) {
 		want                   bool
 	}{
 		{"alone on two processors", 10 * s, 19 * s, 19 * s, 100 * ms, false},
-		// More threads than processors wait for each other, not for others.
-		{"4 lanes and 2 workers on 2 processors", 10 * s, 1990 * 10 * ms, 1985 * 10 * ms, 3 * s, false},
+		// More threads than processors wait for each other, not for others. The first
+		// was recorded: five answers of the demo model with 2 workers and 4 lanes on 2
+		// processors, at real-time priority so that nothing else could run; a quiet
+		// system's own 1.5 % is added.
+		{"4 lanes and 2 workers on 2 processors", 2643 * ms, 2788 * ms, 2708 * ms, 1976 * ms, false},
+		{"the same all the time", 10 * s, 1990 * 10 * ms, 1985 * 10 * ms, 3 * s, false},
 		{"two others that spin", 10 * s, 20 * s, 10 * s, 10 * s, true},
 		{"others where we leave room", 10 * s, 15 * s, 5 * s, 100 * ms, false},
 		{"a tenth, and we wait for it", 10 * s, 20 * s, 18 * s, 900 * ms, true},
