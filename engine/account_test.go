@@ -137,3 +137,35 @@ func TestRecordsAgreeWithThePlainCache(t *testing.T) {
 		}
 	}
 }
+
+// What nobody measured is not measured: reads through the mapping are page
+// faults, and with dense weights in the mapping no token has a known ceiling.
+func TestStallAndCeilingFollowFromWhereTheWeightsAre(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		change         func(*Config)
+		stall, ceiling bool
+	}{
+		{"streamed", func(*Config) {}, true, true},
+		{"computed from the mapping", func(c *Config) { c.Stream = false }, false, false},
+		{"dense weights mapped", func(c *Config) { c.Dense = DenseMmap }, true, false},
+		{"dense weights warmed", func(c *Config) { c.Dense = DenseWarm }, true, false},
+	} {
+		cfg := DefaultConfig()
+		cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
+		c.change(&cfg)
+		s := open(t, cfg)
+		r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 6})
+		if err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
+		}
+		p := &r.Result.PerToken
+		if p.Stall.OK != c.stall || p.StallUnion.OK != c.stall || r.Sum.Stall.OK != c.stall || r.Result.CeilingTPS.OK != c.ceiling || !p.Wall.OK || !p.MgmtSerial.OK {
+			t.Errorf("%s: %+v, ceiling %v", c.name, *p, r.Result.CeilingTPS)
+		}
+		records := make([]profile.Record, 8)
+		if n := s.History(0, records); n != 5 || records[0].Step != 2 || records[4].Token != r.Result.TokenIDs[5] {
+			t.Errorf("%s: a history of %d records, %+v", c.name, n, records[:n])
+		}
+	}
+}
