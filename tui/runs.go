@@ -426,5 +426,14 @@ func (l *runList) sideBySide(c *ab.Comparison) string {
 	figure("other", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })
 	figure("read p50", term.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
 	figure("MiB/token", term.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
+	number := func(f func(*profile.Result) profile.Maybe[int64]) func(*profile.Result) profile.Maybe[float64] {
+		return func(r *profile.Result) profile.Maybe[float64] {
+			v := f(r)
+			return profile.Maybe[float64]{Value: float64(v.Value), OK: v.OK}
+		}
+	}
+	figure("hit %", term.Percent, hitRate)
+	figure("evictions", term.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Evictions }))
+	figure("re-reads", term.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Rereads }))
 	return "ms/token: " + strings.TrimPrefix(b.String(), ", ")
 }
