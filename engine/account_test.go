@@ -8,18 +8,20 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
+	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
 	"bmoe/internal/conform"
 	"bmoe/profile"
 )
 
-// plainCache counts what a run should cost from its route alone: a cache of the
-// budget's size as a list in order of last touch, with nothing of the engine's.
+// plainCache counts what a run should cost from its route alone: pools of slots
+// as one list in order of last touch, with nothing of the engine's but how many
+// slots a pool has.
 type plainCache struct {
 	layout expert.Layout
 	files  *flashio.Files
 	sizes  []int64 // of the shards
-	budget int64
+	pools  policy.Pools
 	held   []int32 // keys, the longest untouched first
 	bytes  int64   // of them
 	read   map[int32]bool
@@ -31,6 +33,19 @@ func (c *plainCache) size(key int32) (n int64) {
 		n += p.Bytes
 	}
 	return n
+}
+
+func (c *plainCache) pool(key int32) int { return c.pools.Of[int(key)/c.layout.Experts] }
+
+// full reports whether a key's pool has no free slot.
+func (c *plainCache) full(key int32) bool {
+	n := 0
+	for _, k := range c.held {
+		if c.pool(k) == c.pool(key) {
+			n++
+		}
+	}
+	return n == c.pools.Slots[c.pool(key)]
 }
 
 func (c *plainCache) evict(at int) {
@@ -57,8 +72,8 @@ func (c *plainCache) visit(layer int, ids []int32) {
 	c.Hits += int64(len(hits))
 	order := slices.Concat(hits, misses)
 	for _, key := range misses {
-		for c.bytes+c.size(key) > c.budget {
-			at := slices.IndexFunc(c.held, func(k int32) bool { return !slices.Contains(touched, k) })
+		if c.full(key) {
+			at := slices.IndexFunc(c.held, func(k int32) bool { return c.pool(k) == c.pool(key) && !slices.Contains(touched, k) })
 			for i := 0; at < 0; i++ { // none is left but the batch's own, in the order of computing
 				at = slices.Index(c.held, order[i])
 			}
@@ -100,7 +115,7 @@ func TestRecordsAgreeWithThePlainCache(t *testing.T) {
 			cfg.Model, cfg.Raw, cfg.UBatch = conform.File(t, path), true, 7
 			cfg.Cache = Budget{Bytes: int64(layers * float64(layerBytes(t, cfg)))}
 			s := open(t, cfg)
-			c := &plainCache{layout: s.arch.Info().Experts, files: s.files, budget: cfg.Cache.Bytes, read: map[int32]bool{}}
+			c := &plainCache{layout: s.arch.Info().Experts, files: s.files, pools: s.shape.Pools(cfg.Cache.Bytes), read: map[int32]bool{}}
 			for _, sh := range s.file.Shards {
 				c.sizes = append(c.sizes, sh.Size)
 			}

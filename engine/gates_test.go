@@ -124,7 +124,7 @@ func TestOneText(t *testing.T) {
 // layerBytes returns one layer's working set.
 func layerBytes(t testing.TB, cfg Config) int64 {
 	t.Helper()
-	return open(t, cfg).arch.Info().Experts.Shape().LayerWorkingSet()
+	return open(t, cfg).shape.LayerWorkingSet()
 }
 
 // TestSameDecisions: hits, evictions and bytes do not depend on lanes, threads,

@@ -87,7 +87,7 @@ func (m *meter) opened(s *Session) {
 	m.onLayer = m.layer
 	m.loaded = clock.Now() - m.opening
 	info := s.arch.Info()
-	shape := info.Experts.Shape()
+	shape := s.shape
 	memory := host.ReadMemory()
 	m.rec.Update(func(l *profile.Snapshot) {
 		l.Phase = profile.Idle
@@ -99,7 +99,7 @@ func (m *meter) opened(s *Session) {
 		l.Ctx = s.cfg.Ctx
 		l.KV = s.kvMemory()
 		l.Simulated = s.files.Simulated()
-		l.Cache.BudgetStep = shape.Total() / 8
+		l.Cache.BudgetStep = shape.Logical() / 8
 		l.Cache.LayerWorkingSet = shape.LayerWorkingSet()
 		if l.Mapping.State == "" {
 			l.Mapping.State = profile.MappingMapped

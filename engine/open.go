@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 	"path/filepath"
 	"slices"
 
@@ -29,9 +28,6 @@ const (
 // defaultCtx is the largest context that is chosen without being asked for:
 // a model's own may be 262144 positions, gigabytes of KV.
 const defaultCtx = 4096
-
-// autoReserve is memory that an automatic budget leaves to the rest of the host.
-const autoReserve = 1 << 30
 
 // Open opens a model. progress, which may be nil, hears the stage and how much
 // of it is done, from any goroutine; ctx cancels between stages. A *UsageError
@@ -96,8 +92,8 @@ func (o *Opening) Finish(ctx context.Context, progress func(stage string, done f
 		{"mapping", (*Session).openMapping},
 		{"lanes", func(s *Session, _ context.Context, _ func(float64)) error { return s.openReader() }},
 		{"dense weights", (*Session).openDense},
-		{"expert cache", (*Session).openExperts},
 		{"context", (*Session).openState},
+		{"expert cache", (*Session).openExperts},
 		{"release", (*Session).openRelease},
 	} {
 		progress(step.name, 0)
@@ -187,6 +183,9 @@ func (s *Session) openFile() error {
 		o.Host = flashio.NewSimulatedHost(flashio.SimulateOptions{})
 	}
 	if s.files, err = flashio.OpenFiles(paths, o); err != nil {
+		return err
+	}
+	if s.shape, err = info.Experts.Shape(s.files); err != nil {
 		return err
 	}
 	if s.cfg.Ctx == 0 {
@@ -291,25 +290,40 @@ func (s *Session) openDense(ctx context.Context, progress func(float64)) error {
 	return err
 }
 
-// openExperts makes the source of experts: the cache, or the mapping.
-func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
+// openState makes the workers, the KV cache and the scratch. It comes before the
+// cache, whose budget leaves room for them.
+func (s *Session) openState(_ context.Context, _ func(float64)) error {
 	num, err := numerics(s.cfg.Numerics)
 	if err != nil {
 		return err
 	}
-	layout := s.arch.Info().Experts
+	kv, err := attn.ParseKVType(s.cfg.KVType)
+	if err != nil {
+		return err
+	}
 	s.compute = &model.Compute{Pool: pool.New(s.cfg.Threads), Numerics: num}
+	if s.state, err = s.arch.NewState(s.cfg.Ctx, kv); err != nil {
+		return err
+	}
+	s.logits = make([]float32, s.arch.Info().Vocab)
+	s.ids = make([]int32, 0, s.cfg.Ctx)
+	return s.arch.Prepare(s.compute, s.cfg.UBatch, s.cfg.Ctx)
+}
+
+// openExperts makes the source of experts: the cache, or the mapping.
+func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
+	defer s.warnContext()
+	layout := s.arch.Info().Experts
 	if !s.cfg.Stream {
 		s.registry.BindStreamed(s.shards())
 		s.compute.Experts = expert.NewMapped(layout, s.shards())
 		return nil
 	}
-	shape := layout.Shape()
-	budget, err := s.budget(shape)
+	budget, err := s.budget()
 	if err != nil {
 		return err
 	}
-	p, err := policy.New(s.cfg.CachePolicy, shape)
+	p, err := policy.New(s.cfg.CachePolicy, s.shape)
 	if err != nil {
 		return err
 	}
@@ -319,105 +333,6 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 	s.streamer.SetReader(s.reader)
 	s.compute.Experts = s.streamer
 	return nil
-}
-
-// mib returns n MiB in bytes, at most what an int64 holds.
-func mib(n int) int64 { return min(int64(n), math.MaxInt64>>20) << 20 }
-
-// inMiB returns bytes as MiB for messages, rounded up.
-func inMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
-
-// wholeMiB returns bytes rounded up to whole MiB.
-func wholeMiB(bytes int64) int64 { return inMiB(bytes) << 20 }
-
-// budget resolves the cache's budget and refuses one that cannot work.
-func (s *Session) budget(shape policy.Shape) (int64, error) {
-	want := s.cfg.Cache.Bytes
-	if s.cfg.Cache.Auto {
-		want = s.autoBudget(shape)
-	}
-	want = min(want, wholeMiB(shape.Total()))
-	if err := s.checkBudget(shape, want); err != nil {
-		return 0, err
-	}
-	s.cfg.Cache.Bytes = want
-	if w := budgetWarning(shape, want); w != "" {
-		s.warnings = append(s.warnings, w)
-	}
-	return want, nil
-}
-
-// autoBudget is the share asked for, or what memory allows, in whole MiB.
-func (s *Session) autoBudget(shape policy.Shape) int64 {
-	want := shape.Total()
-	if s.cfg.Cache.Share > 0 {
-		want = int64(float64(want) * s.cfg.Cache.Share)
-		want = (want + 1<<19) >> 20 << 20 // the nearest MiB
-	} else if m := host.ReadMemory(); m.Has.All(host.HasAvailable) {
-		want = min(want, (m.Available-autoReserve)*3/4)
-	}
-	return max(want, mib(1), wholeMiB(shape.LayerWorkingSet()))
-}
-
-// checkBudget refuses a budget below a layer's working set or above the memory
-// available, unless forced.
-func (s *Session) checkBudget(shape policy.Shape, budget int64) error {
-	least := shape.LayerWorkingSet()
-	largest := slices.Max(shape.Bytes)
-	switch {
-	case budget < largest:
-		return usagef("--cache-mb: a budget of %d MiB cannot hold one expert of %d MiB", budget>>20, inMiB(largest))
-	case budget < least && !s.cfg.ForceCache:
-		return usagef("--cache-mb: a budget of %d MiB is below one layer's working set of %d MiB: give at least that, or --force-cache", budget>>20, inMiB(least))
-	}
-	if m := host.ReadMemory(); m.Has.All(host.HasAvailable) && !s.cfg.ForceCache {
-		free := m.Available
-		if s.streamer != nil {
-			free += s.streamer.Stats().ArenaBytes
-		}
-		if budget > free {
-			return usagef("--cache-mb: a budget of %d MiB is above the %d MiB of memory available: give less, or --force-cache", budget>>20, free>>20)
-		}
-	}
-	return nil
-}
-
-// budgetWarning says when a budget is too small to score any hits.
-func budgetWarning(shape policy.Shape, budget int64) string {
-	if cycle := shape.TokenCycle(); budget < cycle {
-		return fmt.Sprintf("the cache budget of %d MiB is below one token cycle of %d MiB: least-recently-used then scores no hits; --cache-mb %d would hold a cycle",
-			budget>>20, inMiB(cycle), inMiB(cycle))
-	}
-	return ""
-}
-
-// openState makes the KV cache and the scratch.
-func (s *Session) openState(_ context.Context, _ func(float64)) error {
-	kv, err := attn.ParseKVType(s.cfg.KVType)
-	if err != nil {
-		return err
-	}
-	if s.state, err = s.arch.NewState(s.cfg.Ctx, kv); err != nil {
-		return err
-	}
-	if m := host.ReadMemory(); m.Has.All(host.HasAvailable) {
-		if w := contextWarning(s.cfg.Ctx, s.state.Bytes(), m.Available); w != "" {
-			s.warnings = append(s.warnings, w)
-		}
-	}
-	s.logits = make([]float32, s.arch.Info().Vocab)
-	s.ids = make([]int32, 0, s.cfg.Ctx)
-	return s.arch.Prepare(s.compute, s.cfg.UBatch, s.cfg.Ctx)
-}
-
-// contextWarning says when a context cannot be filled: its memory is taken as
-// positions are reached, so that opening it succeeds. The cache's is taken by then.
-func contextWarning(ctx int, bytes, available int64) string {
-	if bytes <= available {
-		return ""
-	}
-	return fmt.Sprintf("a full context of %d positions takes %d MiB, above the %d MiB of memory available: lower --ctx-size or --cache-mb, or choose a smaller --kv-type",
-		ctx, inMiB(bytes), available>>20)
 }
 
 // openRelease hands the mapping back if that was asked for.

@@ -104,10 +104,9 @@ func (s *Session) setCache(budget int64) (backend.Outcome, error) {
 	if s.streamer == nil {
 		return backend.Outcome{Verdict: backend.Ignored, Value: "none", Reason: notStreaming}, nil
 	}
-	shape := s.arch.Info().Experts.Shape()
 	now := backend.Outcome{Verdict: backend.Declined, Value: fmt.Sprint(s.cfg.Cache.MiB(), " MiB")}
-	budget = min(budget, wholeMiB(shape.Total()))
-	if err := s.checkBudget(shape, budget); err != nil {
+	budget = min(budget, wholeMiB(s.shape.Total()))
+	if err := s.checkBudget(budget); err != nil {
 		now.Reason = strings.TrimPrefix(err.Error(), "--cache-mb: ")
 		return now, nil
 	}
@@ -115,7 +114,7 @@ func (s *Session) setCache(budget int64) (backend.Outcome, error) {
 		return now, err
 	}
 	s.cfg.Cache = Budget{Bytes: budget}
-	return backend.Outcome{Verdict: backend.Applied, Value: fmt.Sprint(s.cfg.Cache.MiB(), " MiB"), Reason: budgetWarning(shape, budget)}, nil
+	return backend.Outcome{Verdict: backend.Applied, Value: fmt.Sprint(s.cfg.Cache.MiB(), " MiB"), Reason: s.budgetWarning(budget)}, nil
 }
 
 // maxNamed is how many weights a declined release names.

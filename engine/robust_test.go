@@ -145,7 +145,7 @@ func TestSettingsBeyondReason(t *testing.T) {
 	}
 	for _, n := range []int{1 << 30, 1 << 43, 1 << 44, 1 << 62} {
 		cfg.Cache = Budget{Bytes: mib(n)}
-		if s := open(t, cfg); s.streamer.Stats().Budget < s.arch.Info().Experts.Shape().Total() {
+		if s := open(t, cfg); s.streamer.Stats().Budget < s.shape.Total() {
 			t.Errorf("a budget of %d MiB does not hold all experts", n)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/engine/chat"
 	"bmoe/engine/expert"
+	"bmoe/engine/expert/policy"
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel"
 	"bmoe/engine/model"
@@ -37,6 +38,7 @@ type Session struct {
 	file     *gguf.File
 	files    *flashio.Files
 	arch     model.Arch
+	shape    policy.Shape // of its experts, as the files are read
 	registry *model.Registry
 	compute  *model.Compute
 	state    model.State

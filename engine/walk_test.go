@@ -74,7 +74,7 @@ func TestRandomWalks(t *testing.T) {
 			if err != nil || r.Err != nil {
 				t.Fatal(err, r.Err)
 			}
-			m.want, m.least = append(m.want, r.Result.TokenIDs), s.arch.Info().Experts.Shape().LayerWorkingSet()
+			m.want, m.least = append(m.want, r.Result.TokenIDs), s.shape.LayerWorkingSet()
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -57,8 +57,8 @@ type Model struct {
 	FileBytes                               int64
 	Shards                                  int
 	Layers, MoELayers, Experts, ExpertsUsed int
-	ExpertBytesAll                          int64 // all routed experts
-	TokenCycle                              int64 // layers x top-k x expert bytes
+	ExpertBytesAll                          int64 // slot bytes of all routed experts, the budget that holds them
+	TokenCycle                              int64 // layers x top-k x slot bytes
 	HostMemory                              Maybe[int64]
 }
 

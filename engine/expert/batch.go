@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 
 	"bmoe/engine/expert/policy"
-	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/stats"
 )
@@ -31,46 +30,61 @@ const (
 	stages
 )
 
-// Batch is the distinct experts of one layer's batch, in the order in which
-// they should be computed. Workers take a stage that is Ready, say Computed
-// when the last of its work is done, and Wait when there is nothing to take.
+// Batch is a view of the slots of one layer's distinct experts, in the order in
+// which they should be computed. Workers take a stage that is Ready, say
+// Computed when the last of its work is done, and Wait when there is nothing to
+// take. Where every expert is there already, none of this takes a lock.
 type Batch struct {
-	layer int
-	plan  policy.Plan
-	items []item    // room for all experts of a layer
-	n     int       // of them, in this batch
-	owner *Streamer // nil when computed from a mapping
+	layer    int
+	plan     policy.Plan
+	items    []item    // room for all experts of a layer
+	n        int       // of them, in this batch
+	streamer *Streamer // nil when computed from a mapping
+	serial   bool      // nothing is ready while a read is in flight
+	known    bool      // every item was a hit
+	whole    bool      // every item has its slot from the beginning, and keeps it
 
-	seq      atomic.Uint32 // bumped at every piece of news
-	inFlight atomic.Int32  // reads submitted and not done
+	left     atomic.Int32 // experts not computed yet
+	inFlight atomic.Int32 // reads for the batch that are submitted and not over
 	failed   atomic.Bool
-	serial   bool
 
-	mu       sync.Mutex
-	news     sync.Cond
-	parked   int
-	err      error
-	next     int // the first item that has no slot yet
-	consumed int // items consumed
-	started  int // items that had their data, or their reads submitted
+	// Guarded by the streamer's mu.
+	err          error
+	next         int   // the first item that has no slot yet
+	started      int   // items that have had a slot
+	computed     int   // items computed, unless whole
+	readingSince int64 // when inFlight last rose from zero
 
-	readingSince int64           // when inFlight last rose from zero
-	lastEnded    int64           // when the last read ended, for the wake-up's latency
-	wake         stats.Histogram // from a read's end until a parked worker ran again
+	seq    atomic.Uint32 // bumped at every piece of news
+	parked atomic.Int32
+	park   sync.Mutex // guards wake, and lets nobody park between news and waking
+	news   sync.Cond
+
+	lastEnded atomic.Int64    // when the last read ended that was news
+	wake      stats.Histogram // from a read's end until a parked worker ran again
 }
 
 // item is one expert of a batch.
 type item struct {
-	batch   *Batch
-	reads   [MaxProjections]flashio.Request
-	key     policy.Key
-	expert  int32
-	slot    int32                // -1: none yet
-	late    bool                 // gives up its slot within this batch
-	arrived bool                 // all bytes are in the slot; guarded by the batch's mu
-	missing [stages]atomic.Int32 // projections that a stage still waits for
-	made    atomic.Bool          // the first stage is computed
-	data    [MaxProjections][]byte
+	key    policy.Key
+	expert int32
+	late   bool                 // gives up its slot within this batch
+	fresh  bool                 // its slot has just been taken
+	made   atomic.Bool          // the first stage is computed
+	slot   atomic.Pointer[slot] // nil while the item waits for one
+}
+
+// init makes room for batches of n experts.
+func (b *Batch) init(n int) {
+	b.items = make([]item, n)
+	b.news.L = &b.park
+}
+
+// begin starts a new view of n experts.
+func (b *Batch) begin(layer, n int) {
+	b.layer, b.n, b.err, b.computed = layer, n, nil, 0
+	b.left.Store(int32(n))
+	b.failed.Store(false)
 }
 
 // Len returns the number of experts.
@@ -81,7 +95,7 @@ func (b *Batch) Expert(i int) int32 { return b.items[i].expert }
 
 // Data returns the bytes of a projection of the i-th expert; its stage must be
 // Ready.
-func (b *Batch) Data(i, projection int) []byte { return b.items[i].data[projection] }
+func (b *Batch) Data(i, projection int) []byte { return b.items[i].slot.Load().data[projection] }
 
 // Ready reports whether all projections of a stage of the i-th expert are there.
 // It says nothing of whether the second stage has its input.
@@ -89,7 +103,8 @@ func (b *Batch) Ready(i, stage int) bool {
 	if b.serial && b.inFlight.Load() > 0 {
 		return false
 	}
-	return b.items[i].missing[stage].Load() == 0
+	s := b.items[i].slot.Load()
+	return s != nil && s.missing[stage].Load() == 0
 }
 
 // Failed reports whether a read of the batch failed: workers should stop.
@@ -105,11 +120,13 @@ func (b *Batch) Seq() uint32 { return b.seq.Load() }
 // a stage has become ready or the last one is computed.
 func (b *Batch) Announce() {
 	b.seq.Add(1)
-	b.mu.Lock()
-	if b.parked > 0 {
+	// Whoever parks counts itself before it looks at seq: either it sees the
+	// news or it is seen here.
+	if b.parked.Load() > 0 {
+		b.park.Lock()
 		b.news.Broadcast()
+		b.park.Unlock()
 	}
-	b.mu.Unlock()
 }
 
 // Wait returns when there is news after seq.
@@ -119,18 +136,18 @@ func (b *Batch) Wait(seq uint32) {
 			return
 		}
 	}
-	b.mu.Lock()
-	b.parked++
-	before := b.lastEnded
+	b.park.Lock()
+	b.parked.Add(1)
+	before := b.lastEnded.Load()
 	for b.seq.Load() == seq {
 		b.news.Wait()
 	}
-	b.parked--
+	b.parked.Add(-1)
 	// What another worker announced says nothing of the way from drive to worker.
-	if b.lastEnded != before {
-		b.wake.Record(clock.Now() - b.lastEnded)
+	if ended := b.lastEnded.Load(); ended != before {
+		b.wake.Record(clock.Now() - ended)
 	}
-	b.mu.Unlock()
+	b.park.Unlock()
 }
 
 // Computed tells that a stage of the i-th expert is computed. After the second
@@ -145,36 +162,57 @@ func (b *Batch) Computed(i, stage int) {
 		}
 		return
 	}
-	b.mu.Lock()
-	b.consumed++
-	if b.owner != nil && it.late {
-		b.owner.freeSlot(it)
+	news := b.left.Add(-1) == 0
+	if !b.whole {
+		news = b.makeRoom(it) || news
 	}
-	more := b.next < b.n
-	if more && (!b.serial || b.consumed == b.started) {
-		b.owner.submit(b)
-	}
-	last := b.consumed == b.n
-	b.mu.Unlock()
-	if more || last {
-		b.Announce() // what can be waited for has changed
+	if news {
+		b.Announce()
 	}
 }
 
-// Release ends the batch: it waits for reads in flight, and takes back what a
-// failed batch had promised. It returns the read's error.
+// makeRoom lets the next items have the slot of one that is computed, and
+// reports whether there are such.
+func (b *Batch) makeRoom(it *item) bool {
+	s := b.streamer
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b.computed++
+	if it.late {
+		s.give(it.slot.Load())
+	}
+	if b.next == b.n {
+		return false
+	}
+	if !b.serial || b.computed == b.started {
+		s.submit(b)
+	}
+	return true
+}
+
+// Release ends the batch. If it was not computed to its end, because a read
+// failed or a worker did, Release waits for reads in flight and takes back what
+// the batch had promised. It returns the read's error.
 func (b *Batch) Release() error {
-	if b.owner == nil {
+	s := b.streamer
+	if s == nil {
 		return nil
 	}
-	for b.inFlight.Load() > 0 {
-		seq := b.Seq()
-		if b.inFlight.Load() > 0 {
-			b.Wait(seq)
+	if b.left.Load() == 0 {
+		if !b.known {
+			s.leave(b)
 		}
+		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.owner.settle(b)
+	s.drop(b)
+	for {
+		seq := b.Seq()
+		if !b.InFlight() {
+			break
+		}
+		b.Wait(seq)
+	}
+	s.settle(b)
+	s.leave(b)
 	return b.err
 }

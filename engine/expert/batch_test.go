@@ -16,11 +16,33 @@ type held struct {
 
 func (h *held) Submit(rs ...*flashio.Request) { h.queue = append(h.queue, rs...) }
 
+func (h *held) Promote(r *flashio.Request) bool {
+	was := r.Spec && slices.Contains(h.queue, r)
+	r.Spec = r.Spec && !was
+	return was
+}
+
+func (h *held) Cancel(r *flashio.Request) bool {
+	i := slices.Index(h.queue, r)
+	if i >= 0 {
+		h.queue = slices.Delete(h.queue, i, i+1)
+	}
+	return i >= 0
+}
+
 // complete ends the n-th of the reads that wait, without an error.
-func (h *held) complete(n int) {
+func (h *held) complete(n int) { h.end(h.begin(n), nil) }
+
+// begin takes the n-th of the reads that wait, as a lane does.
+func (h *held) begin(n int) *flashio.Request {
 	r := h.queue[n]
 	h.queue = slices.Delete(h.queue, n, n+1)
-	r.N, r.Started, r.Ended = len(r.Buf), 1, 2
+	return r
+}
+
+// end completes a read that has begun.
+func (h *held) end(r *flashio.Request, err error) {
+	r.N, r.Err, r.Started, r.Ended = len(r.Buf), err, 1, 2
 	r.Done.ReadDone(r)
 }
 
@@ -29,7 +51,7 @@ func (h *held) complete(n int) {
 // and only a read that lets somebody go on is news.
 func TestFirstStageIsReadFirst(t *testing.T) {
 	f := newFixture(t)
-	s := f.streamer(t, f.layout.Shape().Total(), 1, true)
+	s := f.streamer(t, f.shape(t).Total(), 1, true)
 	h := &held{}
 	s.SetReader(h)
 	b := s.Acquire(2, 1, []int32{4, 0, 7})

@@ -6,37 +6,40 @@ package expert
 type Mapped struct {
 	layout Layout
 	shards [][]byte // the files' mappings
+	slots  []slot   // views of the mapping, by place in the batch
 	batch  Batch
 	seen   []bool // by expert; cleared after each batch
 }
 
 // NewMapped returns a source over the mappings of a model's shards.
 func NewMapped(l Layout, shards [][]byte) *Mapped {
-	m := &Mapped{layout: l, shards: shards, seen: make([]bool, l.Experts)}
-	m.batch.items = make([]item, l.Experts)
-	m.batch.news.L = &m.batch.mu
+	m := &Mapped{layout: l, shards: shards, slots: make([]slot, l.Experts), seen: make([]bool, l.Experts)}
+	m.batch.init(l.Experts)
+	m.batch.whole = true
+	for i := range m.slots {
+		m.batch.items[i].slot.Store(&m.slots[i])
+	}
 	return m
 }
 
 // Acquire implements Source. Experts come in order of first touch.
 func (m *Mapped) Acquire(layer, _ int, ids []int32) *Batch {
-	b := &m.batch
-	b.layer, b.n, b.consumed = layer, 0, 0
+	b, n := &m.batch, 0
 	for _, id := range ids {
 		if m.seen[id] {
 			continue
 		}
 		m.seen[id] = true
-		it := &b.items[b.n]
-		b.n++
-		it.expert = id
+		b.items[n].expert = id
+		b.items[n].made.Store(false)
 		for p, proj := range m.layout.Layers[layer] {
-			it.data[p] = m.shards[proj.File][proj.Offset+int64(id)*proj.Bytes:][:proj.Bytes]
+			m.slots[n].data[p] = m.shards[proj.File][proj.Offset+int64(id)*proj.Bytes:][:proj.Bytes]
 		}
+		n++
 	}
-	for i := range b.n {
+	b.begin(layer, n)
+	for i := range n {
 		m.seen[b.items[i].expert] = false
 	}
-	b.next = b.n // none waits for a slot
 	return b
 }

@@ -1,8 +1,10 @@
 package expert
 
 import (
+	"errors"
 	"fmt"
-	"runtime"
+	"slices"
+	"sync"
 
 	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
@@ -12,16 +14,19 @@ import (
 
 // Options are the choices of a Streamer.
 type Options struct {
-	Budget  int64 // logical bytes of experts that may be resident
+	Budget  int64 // slot bytes: memory for slots stays within it, but for whole pages
 	Policy  policy.Policy
 	Overlap bool // compute experts while others are read
+
+	ahead int64 // of the budget: slots for experts that are read before they are asked for
 }
 
 // Stats is what a streamer has counted. Bytes are logical unless a name says
 // otherwise.
 type Stats struct {
 	policy.Counters
-	Resident, Budget int64
+	Resident         int64
+	Budget           int64 // slot bytes
 	Slots, SlotsUsed int
 	ArenaBytes       int64 // committed for slots
 	Reads            int64 // windows read, failed ones not counted
@@ -36,18 +41,24 @@ type Streamer struct {
 	files  *flashio.Files
 	reader flashio.Reader
 	layout Layout
-	slots  slots
+	starts [][MaxProjections]int // by layer: where in a slot a projection's window begins
+	shape  policy.Shape
 	dir    *policy.Directory
+	ahead  int64
 
-	memory *flashio.Range // room for every expert, committed for the budget's slots
-	count  int            // slots committed
-	free   []int32
-	slotOf []int32 // by key; -1: not in a slot
+	// mu guards slots with reads pending, the free slots, the reads' counters
+	// and the part of the batch that waits for slots. A batch that finds all its
+	// experts does not take it.
+	mu     sync.Mutex
+	quiet  sync.Cond // no read is in flight that was made ahead
+	pools  []*pool
+	slotOf []*slot // by key; nil: not in a slot
+	flying int     // reads made ahead, not over and wanted by no batch
 
 	batch   Batch
 	submits []*flashio.Request
 
-	// Counted by ReadDone, under the batch's mu, since the cache was last emptied.
+	// Since the cache was last emptied.
 	reads, windowBytes, busyNanos, readingNanos int64
 
 	latency stats.Histogram // time inside the system call, a read
@@ -56,30 +67,35 @@ type Streamer struct {
 // NewStreamer lays out the slots and commits memory for the budget. It needs a
 // reader (SetReader) before the first batch, and does not own it.
 func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
-	sl, err := layOut(l, files)
+	shape, err := l.Shape(files)
 	if err != nil {
 		return nil, err
 	}
-	shape := l.Shape()
-	s := &Streamer{files: files, layout: l, slots: sl, dir: policy.NewDirectory(shape, o.Budget, o.Policy),
-		slotOf: make([]int32, shape.Keys())}
-	for i := range s.slotOf {
-		s.slotOf[i] = -1
+	starts, err := l.starts(files)
+	if err != nil {
+		return nil, err
 	}
-	total := most(shape, shape.Total())
-	if s.memory, err = flashio.Reserve(total * sl.bytes); err != nil {
-		return nil, fmt.Errorf("address space for %d expert slots: %w", total, err)
+	s := &Streamer{files: files, layout: l, starts: starts, shape: shape, slotOf: make([]*slot, shape.Keys()), ahead: o.ahead,
+		dir: policy.NewDirectory(shape, o.Budget-o.ahead, o.Policy)}
+	s.quiet.L = &s.mu
+	pools := s.dir.Pools()
+	for i, n := range pools.Bytes {
+		// Beside its most residents a pool holds what is read ahead, never more
+		// than all there is.
+		memory, err := flashio.Reserve(2 * pools.Cap[i] * int(n))
+		if err != nil {
+			s.Close() // the error that matters is the first
+			return nil, fmt.Errorf("address space for expert slots: %w", err)
+		}
+		s.pools = append(s.pools, &pool{memory: memory, slotBytes: int(n)})
 	}
-	if err := s.grow(most(shape, o.Budget)); err != nil {
-		s.memory.Release() // the error that matters is the first
+	if err := s.grow(); err != nil {
+		s.Close()
 		return nil, err
 	}
 	b := &s.batch
-	b.owner, b.serial, b.news.L = s, !o.Overlap, &b.mu
-	b.items = make([]item, l.Experts)
-	for i := range b.items {
-		b.items[i].batch = b
-	}
+	b.init(l.Experts)
+	b.streamer, b.serial = s, !o.Overlap
 	s.submits = make([]*flashio.Request, 0, l.Experts*MaxProjections)
 	return s, nil
 }
@@ -95,45 +111,55 @@ func (s *Streamer) SetOverlap(on bool) { s.batch.serial = !on }
 func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	b := &s.batch
 	s.dir.Visit(layer, tokens, ids, &b.plan)
-
-	b.layer, b.err, b.next, b.consumed, b.started = layer, nil, 0, 0, 0
-	b.failed.Store(false)
-	b.n = len(b.plan.Steps)
+	hits := 0
+	b.begin(layer, len(b.plan.Steps))
 	for i, step := range b.plan.Steps {
 		it := &b.items[i]
-		it.key, it.expert = step.Key, int32(int(step.Key)-layer*s.layout.Experts)
-		it.slot, it.late, it.arrived = s.slotOf[step.Key], false, step.Hit
+		it.key, it.expert, it.late, it.fresh = step.Key, int32(int(step.Key)-layer*s.layout.Experts), false, false
 		it.made.Store(false)
-		it.missing[StageIn].Store(int32(len(s.layout.Layers[layer]) - 1))
-		it.missing[StageOut].Store(1)
+		it.slot.Store(nil)
 		if step.Hit {
-			s.point(it)
-			it.missing[StageIn].Store(0)
-			it.missing[StageOut].Store(0)
-			b.next, b.started = i+1, i+1
+			it.slot.Store(s.slotOf[step.Key])
+			hits++
 		}
 	}
-	// Who was evicted from outside the batch frees its slot now; who is of the
-	// batch does when it has been computed.
-	for i := range b.plan.Steps {
-		for _, gone := range b.plan.Steps[i].Evicted {
-			if at := b.indexOf(gone); at >= 0 {
-				b.items[at].late = true
-				continue
-			}
-			s.free = append(s.free, s.slotOf[gone])
-			s.slotOf[gone] = -1
-		}
+	b.next, b.started = hits, hits
+	b.known = hits == b.n
+	b.whole = b.known
+	if !b.known {
+		s.mu.Lock()
+		late := s.evict(b)
+		s.submit(b)
+		b.whole = !late && b.next == b.n
+		s.mu.Unlock()
 	}
-	b.mu.Lock()
-	s.submit(b)
-	b.mu.Unlock()
 	return b
 }
 
-// indexOf finds a key among the items that could be evicted: a batch that
-// exceeds the budget is rare, and then it is a prompt's.
+// evict frees the slots of those who were evicted from outside the batch. Who is
+// of the batch is late: it gives its slot up when it has been computed; evict
+// reports whether there are such. mu is held.
+func (s *Streamer) evict(b *Batch) (late bool) {
+	for i := range b.plan.Steps {
+		gone := b.plan.Steps[i].Evicted
+		if gone == policy.None {
+			continue
+		}
+		if at := b.indexOf(gone); at >= 0 {
+			b.items[at].late, late = true, true
+			continue
+		}
+		s.give(s.slotOf[gone])
+	}
+	return late
+}
+
+// indexOf finds a key among the items. Misses of a layer evict mostly experts
+// of other layers, which are not searched for.
 func (b *Batch) indexOf(k policy.Key) int {
+	if b.streamer.shape.Layer(k) != b.layer {
+		return -1
+	}
 	for i := range b.n {
 		if b.items[i].key == k {
 			return i
@@ -142,222 +168,326 @@ func (b *Batch) indexOf(k policy.Key) int {
 	return -1
 }
 
+// take gives a free slot of a layer's pool to an expert. mu is held; there is
+// one.
+func (s *Streamer) take(k policy.Key) *slot {
+	layer := s.shape.Layer(k)
+	p := s.poolOf(layer)
+	sl := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	sl.key, sl.ahead, sl.useless, sl.user = k, false, false, nil
+	sl.there = [MaxProjections]bool{}
+	sl.missing[StageIn].Store(int32(len(s.layout.Layers[layer]) - 1))
+	sl.missing[StageOut].Store(1)
+	s.point(sl)
+	s.slotOf[k] = sl
+	return sl
+}
+
+// give frees a slot that no read is on its way into. mu is held.
+func (s *Streamer) give(sl *slot) {
+	s.slotOf[sl.key] = nil
+	sl.key, sl.user = policy.None, nil
+	if sl.ahead {
+		sl.ahead = false
+		sl.pool.ahead--
+	}
+	sl.pool.free = append(sl.pool.free, sl)
+}
+
+func (s *Streamer) poolOf(layer int) *pool { return s.pools[s.dir.Pools().Of[layer]] }
+
+// point sets a slot's data to where its expert's projections lie in it.
+func (s *Streamer) point(sl *slot) {
+	layer := s.shape.Layer(sl.key)
+	expert := int64(int(sl.key) - layer*s.layout.Experts)
+	for p, proj := range s.layout.Layers[layer] {
+		skip := int((proj.Offset + expert*proj.Bytes) & int64(s.files.Align()-1))
+		sl.data[p] = sl.mem[s.starts[layer][p]+skip:][:proj.Bytes]
+	}
+}
+
 // submit gives slots to the next items that have none and submits their reads,
 // until slots or items run out: the first stage of all of them comes before the
-// second of any, so that computing can begin. The batch's mu is held.
+// second of any, so that computing can begin. mu is held.
 func (s *Streamer) submit(b *Batch) {
-	from := b.next
-	for b.next < b.n && len(s.free) > 0 && b.err == nil {
+	free := &s.poolOf(b.layer).free
+	from, wanted := b.next, 0
+	s.submits = s.submits[:0]
+	for b.next < b.n && b.err == nil {
 		it := &b.items[b.next]
-		it.slot = s.free[len(s.free)-1]
-		s.free = s.free[:len(s.free)-1]
-		s.slotOf[it.key] = it.slot
-		s.point(it)
+		sl := s.slotOf[it.key]
+		if it.fresh = sl == nil; it.fresh {
+			if len(*free) == 0 {
+				break
+			}
+			sl = s.take(it.key)
+		} else {
+			wanted += s.promote(sl)
+		}
+		sl.user = it
+		it.slot.Store(sl)
 		b.next++
 		b.started++
 	}
-	s.submits = s.submits[:0]
 	last := len(s.layout.Layers[b.layer]) - 1
 	for i := from; i < b.next; i++ {
-		for p := range last {
-			s.prepare(&b.items[i], p)
+		for p := 0; b.items[i].fresh && p < last; p++ {
+			s.prepare(b.items[i].slot.Load(), p, false)
 		}
 	}
 	for i := from; i < b.next; i++ {
-		s.prepare(&b.items[i], last)
+		if b.items[i].fresh {
+			s.prepare(b.items[i].slot.Load(), last, false)
+		}
 	}
-	if len(s.submits) == 0 {
+	wanted += len(s.submits)
+	if wanted == 0 {
 		return
 	}
-	if b.inFlight.Add(int32(len(s.submits))) == int32(len(s.submits)) {
+	if b.inFlight.Add(int32(wanted)) == int32(wanted) {
 		b.readingSince = clock.Now()
 	}
 	s.reader.Submit(s.submits...)
 }
 
-// prepare adds the read of one projection to those that submit hands over.
-func (s *Streamer) prepare(it *item, p int) {
-	layer := it.batch.layer
+// prepare adds the read of one projection to those that are submitted next. mu
+// is held.
+func (s *Streamer) prepare(sl *slot, p int, spec bool) {
+	layer := s.shape.Layer(sl.key)
 	proj := &s.layout.Layers[layer][p]
-	w, err := s.files.Window(proj.File, proj.Offset+int64(it.expert)*proj.Bytes, proj.Bytes)
+	expert := int64(int(sl.key) - layer*s.layout.Experts)
+	w, err := s.files.Window(proj.File, proj.Offset+expert*proj.Bytes, proj.Bytes)
 	if err != nil {
 		// NewStreamer asked for this very window: the set cannot have changed.
 		panic(err)
 	}
-	r := &it.reads[p]
-	r.File, r.Offset, r.Need, r.Done = proj.File, w.Offset, w.Need, it
-	r.Buf = s.slot(it.slot)[s.slots.start[layer][p]:][:w.Length]
+	r := &sl.reads[p]
+	r.File, r.Offset, r.Need, r.Spec, r.Done = proj.File, w.Offset, w.Need, spec, sl
+	r.Buf = sl.mem[s.starts[layer][p]:][:w.Length]
+	sl.flying[p] = true
+	sl.pending++
 	s.submits = append(s.submits, r)
 }
 
 // ReadDone implements flashio.Completer, on a lane's goroutine. It wakes workers
 // only if they can go on: a stage can be computed, or nothing is in flight.
-func (it *item) ReadDone(r *flashio.Request) {
-	b := it.batch
-	news := false
-	b.mu.Lock()
-	if r.Err != nil {
-		if b.err == nil {
-			b.err = fmt.Errorf("layer %d, expert %d: %w", b.layer, it.expert, r.Err)
-		}
-		b.failed.Store(true)
-		news = true
-	} else {
-		s := b.owner
+func (sl *slot) ReadDone(r *flashio.Request) {
+	s := sl.streamer
+	b, news := &s.batch, false
+	s.mu.Lock()
+	p := 0
+	for r != &sl.reads[p] {
+		p++
+	}
+	sl.flying[p] = false
+	sl.pending--
+	if r.Err == nil {
 		s.reads++
 		s.windowBytes += int64(r.N)
 		s.busyNanos += r.Ended - r.Started
 		s.latency.Record(r.Ended - r.Started)
-		stage := StageIn
-		if r == &it.reads[len(s.layout.Layers[b.layer])-1] {
-			stage = StageOut
+		stage := s.stage(sl, p)
+		sl.there[p] = true
+		done := sl.missing[stage].Add(-1) == 0
+		news = done && sl.user != nil && !b.serial && (stage == StageIn || sl.user.made.Load())
+	}
+	if sl.user == nil {
+		s.doneAhead(sl, r.Err)
+		s.mu.Unlock()
+		return
+	}
+	if r.Err != nil {
+		if b.err == nil {
+			b.err = fmt.Errorf("layer %d, expert %d: %w", b.layer, sl.user.expert, r.Err)
 		}
-		if it.missing[stage].Add(-1) == 0 {
-			news = !b.serial && (stage == StageIn || it.made.Load())
-			it.arrived = it.missing[StageIn].Load() == 0 && it.missing[StageOut].Load() == 0
-		}
+		b.failed.Store(true)
+		news = true
 	}
 	if b.inFlight.Add(-1) == 0 {
 		news = true
-		b.owner.readingNanos += clock.Now() - b.readingSince
+		s.readingNanos += clock.Now() - b.readingSince
 	}
 	if news && r.Ended != 0 { // else no read was made
-		b.lastEnded = r.Ended
+		b.lastEnded.Store(r.Ended)
 	}
-	b.mu.Unlock()
+	s.mu.Unlock()
 	if news {
 		b.Announce()
 	}
 }
 
-// settle forgets what did not arrive. The batch's mu is held, no read is in flight.
-func (s *Streamer) settle(b *Batch) {
-	if b.err == nil {
-		return
+// stage tells which stage a projection of a slot's expert is for.
+func (s *Streamer) stage(sl *slot, p int) int {
+	if p == len(s.layout.Layers[s.shape.Layer(sl.key)])-1 {
+		return StageOut
 	}
+	return StageIn
+}
+
+// drop takes back the reads of a batch that no lane has begun: it will not be
+// computed.
+func (s *Streamer) drop(b *Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range b.n {
+		sl := b.items[i].slot.Load()
+		if sl == nil || sl.user != &b.items[i] {
+			continue
+		}
+		if n := s.takeBack(sl); n > 0 && b.inFlight.Add(int32(-n)) == 0 {
+			s.readingNanos += clock.Now() - b.readingSince
+		}
+	}
+}
+
+// leave ends a batch's use of the slots that were filled for it. Its reads are
+// over; taking mu also waits until the last ReadDone has nothing more to do with
+// the slot.
+func (s *Streamer) leave(b *Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i := range b.n {
 		it := &b.items[i]
+		if sl := it.slot.Load(); sl != nil && sl.user == it {
+			sl.user = nil
+		}
+	}
+}
+
+// settle ends a batch that was not computed to its end, when none of its reads
+// is in flight: it forgets what did not arrive.
+func (s *Streamer) settle(b *Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range b.n {
+		it := &b.items[i]
+		sl := it.slot.Load()
+		mine := sl != nil && sl.key == it.key
 		if it.late {
-			// The directory has evicted it already; a failed batch may not have consumed it.
-			if it.slot >= 0 && s.slotOf[it.key] == it.slot {
-				s.freeSlot(it)
+			// The directory has evicted it already; a failed batch may not have computed it.
+			if mine {
+				s.give(sl)
 			}
 			continue
 		}
-		if !it.arrived {
+		if !mine || !sl.arrived() {
 			s.dir.Forget(it.key)
-			if it.slot >= 0 {
-				s.freeSlot(it)
+			if mine {
+				s.give(sl)
 			}
 		}
-	}
-}
-
-func (s *Streamer) freeSlot(it *item) {
-	s.free = append(s.free, it.slot)
-	s.slotOf[it.key] = -1
-}
-
-// slot returns the memory of a slot.
-func (s *Streamer) slot(n int32) []byte {
-	return s.memory.Bytes()[int(n)*s.slots.bytes:][:s.slots.bytes]
-}
-
-// point sets an item's data to where its projections lie in its slot.
-func (s *Streamer) point(it *item) {
-	mem := s.slot(it.slot)
-	layer := int(it.key) / s.layout.Experts
-	for p, proj := range s.layout.Layers[layer] {
-		offset := proj.Offset + int64(it.expert)*proj.Bytes
-		skip := int(offset & int64(s.files.Align()-1))
-		it.data[p] = mem[s.slots.start[layer][p]+skip:][:proj.Bytes]
 	}
 }
 
 // Empty forgets all residents and counters; the memory stays.
 func (s *Streamer) Empty() {
+	s.recall()
 	s.dir.Empty()
-	s.free = s.free[:0]
-	for i := range s.slotOf {
-		s.slotOf[i] = -1
+	for _, p := range s.pools {
+		p.free = p.free[:0]
+		// The last of the list is taken first: slots fill from the start.
+		for i := len(p.slots) - 1; i >= 0; i-- {
+			p.slots[i].key = policy.None
+			p.free = append(p.free, p.slots[i])
+		}
 	}
-	// The last of the list is taken first: slots fill from the start.
-	for n := int32(s.count) - 1; n >= 0; n-- {
-		s.free = append(s.free, n)
-	}
+	clear(s.slotOf)
 	s.reads, s.windowBytes, s.busyNanos, s.readingNanos = 0, 0, 0, 0
-	s.latency.Reset()
-	s.batch.wake.Reset()
+	s.ResetLatency()
 }
 
 // Resize changes the budget. Entries that fit stay, in the policy's order;
-// those in slots beyond the new end are moved. No batch may be open.
+// those in slots that go are moved. No batch may be open.
 func (s *Streamer) Resize(budget int64) error {
+	s.recall()
 	old := s.dir.Budget()
-	for _, k := range s.dir.Resize(budget) {
-		s.free = append(s.free, s.slotOf[k])
-		s.slotOf[k] = -1
+	for _, k := range s.dir.Resize(budget - s.ahead) {
+		s.give(s.slotOf[k])
 	}
-	n := most(s.layout.Shape(), budget)
-	if n < s.count {
-		return s.shrink(n)
-	}
-	if err := s.grow(n); err != nil {
+	if err := s.grow(); err != nil {
 		// The directory must not let in more than there are slots for: a read
 		// would wait for one for ever.
 		s.dir.Resize(old)
-		return err
+		return errors.Join(err, s.shrink())
 	}
-	return nil
+	return s.shrink()
 }
 
-// grow commits slots up to n and touches their pages: a fresh page costs a
-// quarter of the read rate (docs/architecture.md, Memory).
-func (s *Streamer) grow(n int) error {
-	from, size := s.count*s.slots.bytes, (n-s.count)*s.slots.bytes
-	if err := s.memory.Commit(from, size); err != nil {
-		return fmt.Errorf("commit %d MiB for %d expert slots: %w; choose a smaller --cache-mb", size>>20, n-s.count, err)
+// wanted returns how many slots a pool is to have: for residents, and for what
+// is read ahead.
+func (s *Streamer) wanted(i int) (slots, ahead int) {
+	if s.ahead > 0 {
+		ahead = s.shape.Pools(s.ahead).Slots[i]
 	}
-	s.memory.Touch(from, size, runtime.NumCPU())
-	for i := n - 1; i >= s.count; i-- {
-		s.free = append(s.free, int32(i))
-	}
-	s.count = n
-	return nil
+	return s.dir.Pools().Slots[i] + ahead, ahead
 }
 
-// shrink moves what lies in slots beyond n and hands their memory back.
-func (s *Streamer) shrink(n int) error {
-	keep := s.free[:0]
-	for _, f := range s.free {
-		if int(f) < n {
-			keep = append(keep, f)
+// grow brings every pool to at least the slots that it is to have.
+func (s *Streamer) grow() error {
+	for i, p := range s.pools {
+		n, ahead := s.wanted(i)
+		if n > len(p.slots) {
+			if err := p.grow(n, s); err != nil {
+				return err
+			}
 		}
+		p.maxAhead = ahead
 	}
-	s.free = keep
+	return nil
+}
+
+// shrink moves what lies in slots that go, or in the pool that its layer had
+// before, and hands back the memory.
+func (s *Streamer) shrink() error {
+	keep := make([]int, len(s.pools))
+	for i, p := range s.pools {
+		n, _ := s.wanted(i)
+		keep[i] = n
+		free := p.free[:0]
+		for _, sl := range p.free {
+			if sl.index < n {
+				free = append(free, sl)
+			}
+		}
+		p.free = free
+	}
 	for k, from := range s.slotOf {
-		if int(from) < n {
+		if from == nil {
 			continue
 		}
-		to := s.free[len(s.free)-1] // n slots hold whatever the budget allows
-		s.free = s.free[:len(s.free)-1]
-		copy(s.slot(to), s.slot(from))
-		s.slotOf[k] = to
+		i := s.dir.Pools().Of[s.shape.Layer(policy.Key(k))]
+		if from.pool == s.pools[i] && from.index < keep[i] {
+			continue
+		}
+		to := s.take(policy.Key(k))
+		copy(to.mem, from.mem)
+		to.missing[StageIn].Store(0)
+		to.missing[StageOut].Store(0)
+		from.key = policy.None
+		if from.index < keep[slices.Index(s.pools, from.pool)] {
+			from.pool.free = append(from.pool.free, from)
+		}
 	}
-	from, size := n*s.slots.bytes, (s.count-n)*s.slots.bytes
-	s.count = n
-	if err := s.memory.Decommit(from, size); err != nil {
-		return fmt.Errorf("hand back %d MiB of expert slots: %w", size>>20, err)
+	var errs []error
+	for i, p := range s.pools {
+		errs = append(errs, p.shrink(keep[i]))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Stats returns what was counted since the cache was last emptied. No batch may be open.
 func (s *Streamer) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	resident, entries := s.dir.Resident()
-	return Stats{Counters: s.dir.Counters(), Resident: resident, Budget: s.dir.Budget(),
-		Slots: s.count, SlotsUsed: entries, ArenaBytes: int64(s.count) * int64(s.slots.bytes),
+	st := Stats{Counters: s.dir.Counters(), Resident: resident, Budget: s.dir.Budget() + s.ahead, SlotsUsed: entries,
 		Reads: s.reads, WindowBytes: s.windowBytes, BusyNanos: s.busyNanos, ReadingNanos: s.readingNanos}
+	for _, p := range s.pools {
+		st.Slots += len(p.slots)
+		st.ArenaBytes += int64(p.committed)
+	}
+	return st
 }
 
 // Latency returns the times inside the system call, a read, since the last
@@ -366,7 +496,9 @@ func (s *Streamer) Latency() *stats.Histogram { return &s.latency }
 
 // ResetLatency starts the two histograms anew, as for a run of its own.
 func (s *Streamer) ResetLatency() {
+	s.mu.Lock()
 	s.latency.Reset()
+	s.mu.Unlock()
 	s.batch.wake.Reset()
 }
 
@@ -377,5 +509,11 @@ func (s *Streamer) Wake() *stats.Histogram { return &s.batch.wake }
 // Directory returns the cache's book-keeping, for screens that show who is resident.
 func (s *Streamer) Directory() *policy.Directory { return s.dir }
 
-// Close hands back the memory. The reader stays open.
-func (s *Streamer) Close() error { return s.memory.Release() }
+// Close hands back the memory. The reader stays open; no read is in flight.
+func (s *Streamer) Close() error {
+	var errs []error
+	for _, p := range s.pools {
+		errs = append(errs, p.memory.Release())
+	}
+	return errors.Join(errs...)
+}

@@ -86,9 +86,26 @@ func (h *faultyHandle) ReadAt(p []byte, off int64) (int, error) {
 	return h.Handle.ReadAt(p, off)
 }
 
+func (f *fixture) shape(t *testing.T) policy.Shape {
+	t.Helper()
+	shape, err := f.layout.Shape(f.files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return shape
+}
+
+// freeSlots returns how many slots are free.
+func freeSlots(s *Streamer) (n int) {
+	for _, p := range s.pools {
+		n += len(p.free)
+	}
+	return n
+}
+
 func (f *fixture) streamer(t *testing.T, budget int64, lanes int, overlap bool) *Streamer {
 	t.Helper()
-	p, err := policy.New("lru", f.layout.Shape())
+	p, err := policy.New("lru", f.shape(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +187,8 @@ func (f *fixture) matches(b *Batch, i, stage int) bool {
 // and evicted must not depend on lanes, workers or overlap.
 func TestEveryExpertHasItsBytes(t *testing.T) {
 	f := newFixture(t)
-	shape := f.layout.Shape()
-	for _, budget := range []int64{shape.LayerWorkingSet(), 100_000, shape.Total()} {
+	shape := f.shape(t)
+	for _, budget := range []int64{shape.LayerWorkingSet(), 150_000, shape.Total()} {
 		var want [sha256.Size]byte
 		for i, c := range []struct {
 			lanes, workers int
@@ -213,8 +230,8 @@ func TestEveryExpertHasItsBytes(t *testing.T) {
 				}
 				st := s.Stats()
 				fmt.Fprintln(sum, st.Counters, st.Resident)
-				if st.Resident > budget || st.SlotsUsed+len(s.free) != st.Slots {
-					t.Fatalf("budget %d, step %d: %d bytes resident, %d of %d slots used, %d free", budget, step, st.Resident, st.SlotsUsed, st.Slots, len(s.free))
+				if st.Resident > budget || st.ArenaBytes > budget+int64(len(s.pools)*os.Getpagesize()) || st.SlotsUsed+freeSlots(s) != st.Slots {
+					t.Fatalf("budget %d, step %d: %d bytes resident, %d committed, %d of %d slots used, %d free", budget, step, st.Resident, st.ArenaBytes, st.SlotsUsed, st.Slots, freeSlots(s))
 				}
 			}
 			got := [sha256.Size]byte(sum.Sum(nil))
@@ -229,7 +246,7 @@ func TestEveryExpertHasItsBytes(t *testing.T) {
 
 func TestFailedReadFailsTheBatchAndLosesNothingElse(t *testing.T) {
 	f := newFixture(t)
-	shape := f.layout.Shape()
+	shape := f.shape(t)
 	s := f.streamer(t, shape.LayerWorkingSet()+20_000, 2, true)
 	run := func(layer int, ids ...int32) error {
 		b := s.Acquire(layer, len(ids)/3, ids)
@@ -250,8 +267,8 @@ func TestFailedReadFailsTheBatchAndLosesNothingElse(t *testing.T) {
 			t.Fatalf("got %v, want an EIO that names layer, expert and file", err)
 		}
 		st := s.Stats()
-		if st.SlotsUsed+len(s.free) != st.Slots {
-			t.Fatalf("%d slots used and %d free, want %d in all", st.SlotsUsed, len(s.free), st.Slots)
+		if st.SlotsUsed+freeSlots(s) != st.Slots {
+			t.Fatalf("%d slots used and %d free, want %d in all", st.SlotsUsed, freeSlots(s), st.Slots)
 		}
 	}
 	f.opener.fail.Store(false)
@@ -266,14 +283,11 @@ func TestFailedReadFailsTheBatchAndLosesNothingElse(t *testing.T) {
 
 func TestResizeKeepsWhatFits(t *testing.T) {
 	f := newFixture(t)
-	shape := f.layout.Shape()
+	shape := f.shape(t)
 	s := f.streamer(t, shape.Total(), 2, true)
-	all := make([]int32, 12)
-	for i := range all {
-		all[i] = int32(i)
-	}
-	visit := func(layer int) {
-		b := s.Acquire(layer, 4, all)
+	visit := func(layer int, ids ...int32) {
+		t.Helper()
+		b := s.Acquire(layer, len(ids)/3, ids)
 		f.compute(b, 1, func(e int32, ok bool) {
 			if !ok {
 				t.Errorf("layer %d, expert %d has wrong bytes", layer, e)
@@ -283,34 +297,53 @@ func TestResizeKeepsWhatFits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	resize := func(budget int64) {
+		t.Helper()
+		if err := s.Resize(budget); err != nil {
+			t.Fatal(err)
+		}
+		st := s.Stats()
+		if st.ArenaBytes > budget+int64(len(s.pools)*os.Getpagesize()) || st.SlotsUsed+freeSlots(s) != st.Slots {
+			t.Errorf("a budget of %d: %d bytes committed, %d of %d slots used, %d free", budget, st.ArenaBytes, st.SlotsUsed, st.Slots, freeSlots(s))
+		}
+	}
+	first, last := []int32{0, 1, 2, 3, 4, 5}, []int32{6, 7, 8, 9, 10, 11}
 	for _, layer := range []int{0, 2, 3} {
-		visit(layer)
+		visit(layer, first...)
+		visit(layer, last...)
 	}
 	arena := s.Stats().ArenaBytes
-	// Layers 2 and 3 came last and fit.
-	if err := s.Resize(12 * (shape.Bytes[2] + shape.Bytes[3])); err != nil {
-		t.Fatal(err)
-	}
+	resize(shape.Total() / 2) // of each layer the half that came last
 	before := s.Stats()
-	visit(2)
-	visit(3)
-	if after := s.Stats(); after.Hits-before.Hits != 24 || after.Evictions != 12 {
-		t.Errorf("%d hits of 24 and %d evictions of 12 after shrinking", after.Hits-before.Hits, after.Evictions)
+	for _, layer := range []int{0, 2, 3} {
+		visit(layer, last...)
 	}
-	if err := s.Resize(shape.Total()); err != nil {
-		t.Fatal(err)
+	if after := s.Stats(); after.Hits-before.Hits != 18 || after.Evictions != 18 {
+		t.Errorf("%d hits of 18 and %d evictions of 18 after shrinking", after.Hits-before.Hits, after.Evictions)
 	}
-	visit(0)
-	visit(2)
-	if after := s.Stats(); after.Rereads != 12 || after.ArenaBytes != arena {
-		t.Errorf("%d re-reads, arena of %d bytes; want 12 and %d", after.Rereads, after.ArenaBytes, arena)
+	// One layer's working set: all layers share slots, and what is kept moves.
+	resize(shape.LayerWorkingSet())
+	if st := s.Stats(); st.Slots != 3 || st.SlotsUsed != 3 {
+		t.Errorf("%d of %d slots used, want 3 of 3", st.SlotsUsed, st.Slots)
+	}
+	before = s.Stats()
+	visit(3, 9, 10, 11)
+	if after := s.Stats(); after.Hits-before.Hits != 3 {
+		t.Errorf("%d hits of 3 with the slots of one layer", after.Hits-before.Hits)
+	}
+	resize(shape.Total())
+	before = s.Stats()
+	visit(3, 9, 10, 11)
+	visit(0, last...)
+	if after := s.Stats(); after.Hits-before.Hits != 3 || after.Rereads-before.Rereads != 6 || after.ArenaBytes != arena {
+		t.Errorf("%d hits, %d re-reads, %d bytes committed; want 3, 6 and %d", after.Hits-before.Hits, after.Rereads-before.Rereads, after.ArenaBytes, arena)
 	}
 	s.Empty()
 	if st := s.Stats(); st.Counters != (policy.Counters{}) || st.Resident != 0 {
 		t.Errorf("not empty: %+v", st)
 	}
-	visit(0)
-	if st := s.Stats(); st.Hits != 0 || st.Lookups != 12 {
+	visit(0, last...)
+	if st := s.Stats(); st.Hits != 0 || st.Lookups != 6 {
 		t.Errorf("an emptied cache gave %d hits of %d", st.Hits, st.Lookups)
 	}
 }
@@ -334,23 +367,11 @@ func TestMappedGivesTheSameBytes(t *testing.T) {
 	}
 }
 
-func TestMostTakesTheSmallestFirst(t *testing.T) {
-	shape := policy.Shape{Experts: 4, Used: 1, Bytes: []int64{30, 0, 20, 20}}
-	for _, c := range []struct {
-		budget int64
-		want   int
-	}{{19, 0}, {20, 1}, {160, 8}, {189, 8}, {190, 9}, {1000, 12}} {
-		if got := most(shape, c.budget); got != c.want {
-			t.Errorf("a budget of %d holds %d, want %d", c.budget, got, c.want)
-		}
-	}
-}
-
 // TestOnlyReadsCountAsWakeUps: news of another worker, long after the last read,
 // is no time from the drive to a worker.
 func TestOnlyReadsCountAsWakeUps(t *testing.T) {
 	f := newFixture(t)
-	s := f.streamer(t, f.layout.Shape().Total(), 2, true)
+	s := f.streamer(t, f.shape(t).Total(), 2, true)
 	visit := func(b *Batch) {
 		f.compute(b, 1, func(int32, bool) {})
 		if err := b.Release(); err != nil {
@@ -365,9 +386,7 @@ func TestOnlyReadsCountAsWakeUps(t *testing.T) {
 	seq := b.Seq()
 	waiter.Go(func() { b.Wait(seq) })
 	for parked := 0; parked == 0; runtime.Gosched() {
-		b.mu.Lock()
-		parked = b.parked
-		b.mu.Unlock()
+		parked = int(b.parked.Load())
 	}
 	b.Announce()
 	waiter.Wait()
@@ -382,9 +401,7 @@ func TestOnlyReadsCountAsWakeUps(t *testing.T) {
 	seq = b.Seq()
 	waiter.Go(func() { b.Wait(seq) })
 	for parked := 0; parked == 0; runtime.Gosched() {
-		b.mu.Lock()
-		parked = b.parked
-		b.mu.Unlock()
+		parked = int(b.parked.Load())
 	}
 	f.opener.gate.Unlock()
 	waiter.Wait()
@@ -398,18 +415,24 @@ func TestOnlyReadsCountAsWakeUps(t *testing.T) {
 // must not admit more experts than there are slots, or a read waits for ever.
 func TestFailedGrowthKeepsTheBudget(t *testing.T) {
 	f := newFixture(t)
-	shape := f.layout.Shape()
+	shape := f.shape(t)
 	budget := 2 * shape.LayerWorkingSet()
 	s := f.streamer(t, budget, 2, true)
-	whole := s.memory
-	var err error
-	if s.memory, err = flashio.Reserve(s.count * s.slots.bytes); err != nil { // no room to grow
-		t.Fatal(err)
+	// No room to grow: address space that ends behind the slots of today.
+	for _, p := range s.pools {
+		whole := p.memory
+		defer whole.Release()
+		var err error
+		if p.memory, err = flashio.Reserve(max(p.committed, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.memory.Commit(0, p.committed); err != nil {
+			t.Fatal(err)
+		}
+		for _, sl := range p.slots {
+			sl.mem = p.memory.Bytes()[sl.index*p.slotBytes:][:p.slotBytes]
+		}
 	}
-	if err := s.memory.Commit(0, s.count*s.slots.bytes); err != nil {
-		t.Fatal(err)
-	}
-	defer whole.Release()
 	if err := s.Resize(shape.Total()); err == nil || !strings.Contains(err.Error(), "--cache-mb") {
 		t.Fatalf("got %v, want an error that names the flag", err)
 	}

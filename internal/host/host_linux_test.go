@@ -44,15 +44,15 @@ func TestMemoryUnderControlGroups(t *testing.T) {
 			"sys/fs/cgroup/user/memory.max": "1073741824\n", "sys/fs/cgroup/user/memory.current": "900000000\n",
 			"sys/fs/cgroup/user/memory.stat":  "anon 100\ninactive_file 300000000\nactive_file 5\n",
 			"sys/fs/cgroup/user/a/memory.max": "2147483648\n", "sys/fs/cgroup/user/a/memory.current": "0\n"},
-			Memory{16000000 * kib, 1073741824 - 900000000 + 300000000, 1073741824, HasTotal | HasAvailable | HasLimit}},
+			Memory{16000000 * kib, 1073741824 - 900000000 + 300000005, 1073741824, HasTotal | HasAvailable | HasLimit}},
 		{"version 2 in a container whose path is not visible", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "0::/docker/0123\n",
 			"sys/fs/cgroup/memory.max": "500000000\n", "sys/fs/cgroup/memory.current": "600000000\n"},
 			Memory{16000000 * kib, 0, 500000000, HasTotal | HasAvailable | HasLimit}},
 		{"version 1", map[string]string{"proc/meminfo": meminfo, "proc/self/cgroup": "5:cpu,cpuacct:/\n4:memory:/a\n",
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n", "sys/fs/cgroup/memory/memory.usage_in_bytes": "1\n",
 			"sys/fs/cgroup/memory/a/memory.limit_in_bytes": "400000000\n", "sys/fs/cgroup/memory/a/memory.usage_in_bytes": "100000000\n",
-			"sys/fs/cgroup/memory/a/memory.stat": "inactive_file 7\ntotal_inactive_file 50\n"},
-			Memory{16000000 * kib, 300000050, 400000000, HasTotal | HasAvailable | HasLimit}},
+			"sys/fs/cgroup/memory/a/memory.stat": "inactive_file 7\ntotal_inactive_file 50\ntotal_active_file 30\n"},
+			Memory{16000000 * kib, 300000080, 400000000, HasTotal | HasAvailable | HasLimit}},
 		{"nothing readable", nil, Memory{}},
 	} {
 		if got := readMemoryBelow(tree(t, c.files)); got != c.want {

@@ -33,9 +33,9 @@ func readMemoryBelow(fsRoot string) Memory {
 
 // restrict applies the memory limit of one control group folder, if it has one.
 func (m *Memory) restrict(folder string, v2 bool) {
-	limitFile, usedFile, cacheKey := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+	limitFile, usedFile, prefix := "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
 	if v2 {
-		limitFile, usedFile, cacheKey = "memory.max", "memory.current", "inactive_file"
+		limitFile, usedFile, prefix = "memory.max", "memory.current", ""
 	}
 	limit, ok := readNumber(filepath.Join(folder, limitFile))
 	if !ok || m.Has.All(HasTotal) && limit >= m.Total {
@@ -49,9 +49,10 @@ func (m *Memory) restrict(folder string, v2 bool) {
 	if !ok {
 		return
 	}
-	// Page cache counts as used but is given up under pressure; only the part
-	// that nobody has touched lately can be had without harm.
-	free := max(limit-used+statValue(filepath.Join(folder, "memory.stat"), cacheKey), 0)
+	// Page cache counts as used but is given up under pressure, also the part that
+	// was touched twice: a model file that was just copied or checked is all of it.
+	stat := filepath.Join(folder, "memory.stat")
+	free := max(limit-used+statValue(stat, prefix+"inactive_file")+statValue(stat, prefix+"active_file"), 0)
 	if !m.Has.All(HasAvailable) || free < m.Available {
 		m.Available = free
 		m.Has |= HasAvailable

@@ -10,39 +10,40 @@ type Counters struct {
 	ReadBytes int64 // of all misses
 }
 
+// None is no key: a step for which nobody is evicted.
+const None Key = -1
+
 // Step is one distinct expert of a batch, in the order in which it is to be
 // computed.
 type Step struct {
 	Key Key
 	Hit bool
-	// Evicted are the experts that give up their place for this one before it
-	// is read. They may be earlier steps of the same plan, when a batch touches
-	// more than the budget holds: then the read must wait until those have been
-	// computed.
-	Evicted []Key
+	// Evicted is the expert that gives up its slot for this one before it is
+	// read, or None. It may be an earlier step of the same plan, when a batch
+	// touches more than the pool holds: then the read must wait until that one
+	// has been computed.
+	Evicted Key
 }
 
-// Plan is what a Directory decided for one batch. It is reused: its slices are
+// Plan is what a Directory decided for one batch. It is reused: its steps are
 // valid until the next Visit with the same plan.
-type Plan struct {
-	Steps   []Step
-	evicted []Key
-}
+type Plan struct{ Steps []Step }
 
 // Directory knows which experts are resident and does the cache's accounting.
 //
-// One lookup is counted for each distinct expert of a (layer, batch). Room for
-// a miss is made by evicting experts that the batch does not touch, in the
-// policy's order; if there are none left, by the earliest steps of the batch
-// itself. Evicting before a read what an engine with spare room would evict
-// after the batch gives the same residents, since either way nothing that the
-// batch touches is taken.
+// One lookup is counted for each distinct expert of a (layer, batch). A miss
+// takes a free slot of its layer's pool or, if there is none, the slot of an
+// expert of the pool that the batch does not touch, in the policy's order; if
+// all are touched, of the batch's earliest step. Evicting before a read what an
+// engine with spare room would evict after the batch gives the same residents,
+// since either way nothing that the batch touches is taken.
 type Directory struct {
 	shape    Shape
 	policy   Policy
 	budget   int64
-	resident int64
-	entries  int
+	pools    Pools
+	used     []int // slots taken, by pool
+	resident int64 // logical bytes
 	counters Counters
 
 	isResident []bool
@@ -50,23 +51,27 @@ type Directory struct {
 	batch      []uint64 // number of the batch that touched the key last
 	batches    uint64
 	touches    []Key
-	pinned     func(Key) bool // bound once, so that a visit does not allocate
+	pool       int            // that a victim is wanted of
+	keep       func(Key) bool // bound once, so that a visit does not allocate
 }
 
-// NewDirectory returns an empty directory with a budget in logical bytes.
+// NewDirectory returns an empty directory with a budget in slot bytes.
 func NewDirectory(s Shape, budget int64, p Policy) *Directory {
-	d := &Directory{shape: s, policy: p, budget: budget,
+	d := &Directory{shape: s, policy: p, budget: budget, pools: s.Pools(budget),
 		isResident: make([]bool, s.Keys()), wasRead: make([]bool, s.Keys()), batch: make([]uint64, s.Keys())}
-	d.pinned = func(k Key) bool { return d.batch[k] == d.batches }
+	d.used = make([]int, len(d.pools.Slots))
+	d.keep = func(k Key) bool { return d.batch[k] == d.batches || d.poolOf(k) != d.pool }
 	p.Reset()
 	return d
 }
+
+func (d *Directory) poolOf(k Key) int { return d.pools.Of[d.shape.Layer(k)] }
 
 // Visit looks up a layer's batch: ids is every touch, [tokens x k] token-major,
 // duplicates included. The decisions go to p.
 func (d *Directory) Visit(layer, tokens int, ids []int32, p *Plan) {
 	d.batches++
-	p.Steps, p.evicted = p.Steps[:0], p.evicted[:0]
+	p.Steps = p.Steps[:0]
 	d.touches = d.touches[:0]
 	misses := 0
 	for _, id := range ids {
@@ -77,7 +82,7 @@ func (d *Directory) Visit(layer, tokens int, ids []int32, p *Plan) {
 		}
 		d.batch[k] = d.batches
 		d.counters.Lookups++
-		p.Steps = append(p.Steps, Step{Key: k, Hit: d.isResident[k]})
+		p.Steps = append(p.Steps, Step{Key: k, Hit: d.isResident[k], Evicted: None})
 		if !d.isResident[k] {
 			misses++
 		}
@@ -86,26 +91,26 @@ func (d *Directory) Visit(layer, tokens int, ids []int32, p *Plan) {
 	d.policy.Visit(layer, tokens, d.touches)
 	hitsFirst(p.Steps)
 
+	d.pool = d.pools.Of[layer]
 	oldest := 0 // the earliest step that may still be resident
 	for i := len(p.Steps) - misses; i < len(p.Steps); i++ {
-		k, from := p.Steps[i].Key, len(p.evicted)
-		for d.resident+d.bytes(k) > d.budget {
-			victim, ok := d.policy.Victim(d.pinned)
+		step := &p.Steps[i]
+		if d.used[d.pool] == d.pools.Slots[d.pool] {
+			victim, ok := d.policy.Victim(d.keep)
 			for !ok && oldest < i {
 				victim = p.Steps[oldest].Key
 				ok = d.isResident[victim]
 				oldest++
 			}
 			if !ok {
-				break // one expert alone exceeds the budget; the opener refuses such a budget
+				// A pool without a slot: the opener refuses such a budget.
+				panic("policy: no slot can hold the expert")
 			}
 			d.remove(victim)
 			d.counters.Evictions++
-			p.evicted = append(p.evicted, victim)
+			step.Evicted = victim
 		}
-		// The capacity is cut so that a later append cannot write into it.
-		p.Steps[i].Evicted = p.evicted[from:len(p.evicted):len(p.evicted)]
-		d.add(k)
+		d.add(step.Key)
 	}
 }
 
@@ -131,31 +136,40 @@ func (d *Directory) add(k Key) {
 	}
 	d.wasRead[k], d.isResident[k] = true, true
 	d.resident += d.bytes(k)
-	d.entries++
+	d.used[d.poolOf(k)]++
 	d.policy.Add(k)
 }
 
 func (d *Directory) remove(k Key) {
 	d.isResident[k] = false
 	d.resident -= d.bytes(k)
-	d.entries--
+	d.used[d.poolOf(k)]--
 	d.policy.Remove(k)
 }
 
-// Resize changes the budget and returns the experts that had to go, in the
-// policy's order. They count as evictions.
+// Resize changes the budget and returns the experts that had to go: of each
+// pool those that the policy would give up next. They count as evictions.
 func (d *Directory) Resize(budget int64) []Key {
 	d.budget = budget
+	d.pools = d.shape.Pools(budget)
+	clear(d.used)
+	for k, resident := range d.isResident {
+		if resident {
+			d.used[d.poolOf(Key(k))]++
+		}
+	}
 	d.batches++ // nothing is pinned between batches
 	var gone []Key
-	for d.resident > budget {
-		k, ok := d.policy.Victim(d.pinned)
-		if !ok {
-			break
+	for d.pool = range d.pools.Slots {
+		for d.used[d.pool] > d.pools.Slots[d.pool] {
+			k, ok := d.policy.Victim(d.keep)
+			if !ok {
+				break
+			}
+			d.remove(k)
+			d.counters.Evictions++
+			gone = append(gone, k)
 		}
-		d.remove(k)
-		d.counters.Evictions++
-		gone = append(gone, k)
 	}
 	return gone
 }
@@ -171,7 +185,8 @@ func (d *Directory) Forget(k Key) {
 func (d *Directory) Empty() {
 	clear(d.isResident)
 	clear(d.wasRead)
-	d.resident, d.entries, d.counters = 0, 0, Counters{}
+	clear(d.used)
+	d.resident, d.counters = 0, Counters{}
 	d.policy.Reset()
 }
 
@@ -179,10 +194,19 @@ func (d *Directory) Empty() {
 func (d *Directory) IsResident(k Key) bool { return d.isResident[k] }
 
 // Resident returns the logical bytes and the number of resident experts.
-func (d *Directory) Resident() (bytes int64, experts int) { return d.resident, d.entries }
+func (d *Directory) Resident() (bytes int64, experts int) {
+	for _, n := range d.used {
+		experts += n
+	}
+	return d.resident, experts
+}
 
-// Budget returns the budget in logical bytes.
+// Budget returns the budget in slot bytes.
 func (d *Directory) Budget() int64 { return d.budget }
+
+// Pools returns how the budget is cut into slots. The slices are the
+// directory's own.
+func (d *Directory) Pools() Pools { return d.pools }
 
 // Counters returns what was counted since the directory was last emptied.
 func (d *Directory) Counters() Counters { return d.counters }

@@ -7,59 +7,68 @@ import (
 	"testing"
 )
 
-// TestAgainstPlainLRU drives random batches and checks, against a plain
-// model of least-recently-used, who is resident after each of them.
+// same returns a shape whose experts take as many bytes in the cache as they have.
+func same(experts, used int, bytes ...int64) Shape {
+	return Shape{Experts: experts, Used: used, Bytes: bytes, Slots: bytes}
+}
+
+// TestAgainstPlainLRU drives random batches and checks, against a plain model
+// of least-recently-used in each pool, who is resident after each of them.
 func TestAgainstPlainLRU(t *testing.T) {
-	shape := Shape{Experts: 8, Used: 2, Bytes: []int64{10, 0, 15}}
+	shape := Shape{Experts: 8, Used: 2, Bytes: []int64{10, 0, 14, 9}, Slots: []int64{12, 0, 15, 12}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	p, err := New("lru", shape)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const budget = 95
+	const budget = 95 // of 312: two slots of 15 and five of 12
 	d := NewDirectory(shape, budget, p)
-	var recency []Key // least recent first
+	recency := map[int64][]Key{} // by slot size, least recent first
+	room := map[int64]int{15: 2, 12: 5}
 	var plan Plan
 	var hits, evictions int64
 	for range 5000 {
-		layer := []int{0, 2}[rng.IntN(2)]
-		ids := make([]int32, 2*(1+rng.IntN(2)))
+		layer := []int{0, 2, 3}[rng.IntN(3)]
+		ids := make([]int32, 2)
 		for i := range ids {
 			ids[i] = int32(rng.IntN(8))
 		}
 		d.Visit(layer, 1, ids, &plan)
 
-		// The plain model: touch all, then evict the oldest outside the batch until it fits.
+		// The plain model: touch all, then evict the oldest until the rest fits.
+		pool := recency[shape.Slots[layer]]
 		inBatch := map[Key]bool{}
 		for _, id := range ids {
 			k := shape.Key(layer, id)
-			if i := slices.Index(recency, k); i >= 0 {
+			if i := slices.Index(pool, k); i >= 0 {
 				if !inBatch[k] {
 					hits++
 				}
-				recency = slices.Delete(recency, i, i+1)
+				pool = slices.Delete(pool, i, i+1)
 			}
 			inBatch[k] = true
-			recency = append(recency, k)
+			pool = append(pool, k)
 		}
-		size := func() (n int64) {
-			for _, k := range recency {
-				n += shape.Bytes[shape.Layer(k)]
-			}
-			return n
+		if over := len(pool) - room[shape.Slots[layer]]; over > 0 {
+			pool = pool[over:]
+			evictions += int64(over)
 		}
-		for size() > budget {
-			recency = slices.Delete(recency, 0, 1)
-			evictions++
-		}
+		recency[shape.Slots[layer]] = pool
 
+		var logical, slots int64
 		for k := range Key(shape.Keys()) {
-			if d.IsResident(k) != slices.Contains(recency, k) {
-				t.Fatalf("key %d: resident %v, want %v", k, d.IsResident(k), !d.IsResident(k))
+			l := shape.Layer(k)
+			want := slices.Contains(recency[shape.Slots[l]], k)
+			if d.IsResident(k) != want {
+				t.Fatalf("key %d: resident %v, want %v", k, d.IsResident(k), want)
+			}
+			if want {
+				logical += shape.Bytes[l]
+				slots += shape.Slots[l]
 			}
 		}
-		if got, n := d.Resident(); got != size() || n != len(recency) || got > budget {
-			t.Fatalf("resident %d bytes in %d, want %d in %d", got, n, size(), len(recency))
+		if got, n := d.Resident(); got != logical || n != len(recency[12])+len(recency[15]) || slots > budget {
+			t.Fatalf("resident %d bytes in %d, want %d; %d bytes of slots", got, n, logical, slots)
 		}
 	}
 	if c := d.Counters(); c.Hits != hits || c.Evictions != evictions || c.Hits == 0 || c.Evictions == 0 {
@@ -68,7 +77,7 @@ func TestAgainstPlainLRU(t *testing.T) {
 }
 
 func TestBatchLargerThanBudgetReadsEachOnce(t *testing.T) {
-	shape := Shape{Experts: 16, Used: 2, Bytes: []int64{10}}
+	shape := same(16, 2, 10)
 	p, _ := New("lru", shape)
 	d := NewDirectory(shape, 40, p)
 	var plan Plan
@@ -78,10 +87,9 @@ func TestBatchLargerThanBudgetReadsEachOnce(t *testing.T) {
 	var order []Key
 	done := map[Key]bool{}
 	for _, s := range plan.Steps {
-		for _, v := range s.Evicted {
-			if inPlan := slices.ContainsFunc(plan.Steps, func(s Step) bool { return s.Key == v }); inPlan && !done[v] {
-				t.Errorf("step %d takes the place of %d before its turn", s.Key, v)
-			}
+		v := s.Evicted
+		if inPlan := slices.ContainsFunc(plan.Steps, func(s Step) bool { return s.Key == v }); inPlan && !done[v] {
+			t.Errorf("step %d takes the place of %d before its turn", s.Key, v)
 		}
 		done[s.Key] = true
 		order = append(order, s.Key)
@@ -100,7 +108,7 @@ func TestBatchLargerThanBudgetReadsEachOnce(t *testing.T) {
 
 func TestLRUScoresNothingBelowATokenCycle(t *testing.T) {
 	// The layer order is a cycle, so the least recently used is the soonest needed.
-	shape := Shape{Experts: 4, Used: 1, Bytes: []int64{10, 10, 10, 10}}
+	shape := same(4, 1, 10, 10, 10, 10)
 	for _, budget := range []int64{30, 40} {
 		p, _ := New("lru", shape)
 		d := NewDirectory(shape, budget, p)
@@ -121,7 +129,7 @@ func TestLRUScoresNothingBelowATokenCycle(t *testing.T) {
 }
 
 func TestResizeEvictsInOrderAndForgetsNothingElse(t *testing.T) {
-	shape := Shape{Experts: 8, Used: 1, Bytes: []int64{10}}
+	shape := same(8, 1, 10)
 	p, _ := New("lru", shape)
 	d := NewDirectory(shape, 50, p)
 	var plan Plan
@@ -147,10 +155,7 @@ func TestResizeEvictsInOrderAndForgetsNothingElse(t *testing.T) {
 }
 
 func TestVisitDoesNotAllocate(t *testing.T) {
-	shape := Shape{Experts: 64, Used: 8, Bytes: make([]int64, 8)}
-	for i := range shape.Bytes {
-		shape.Bytes[i] = 10
-	}
+	shape := same(64, 8, 10, 10, 12, 10, 12, 10, 10, 12)
 	p, _ := New("lru", shape)
 	d := NewDirectory(shape, 1000, p)
 	var plan Plan
@@ -180,9 +185,9 @@ func TestUnknownPolicyNamesTheKnown(t *testing.T) {
 }
 
 func BenchmarkVisit(b *testing.B) {
-	shape := Shape{Experts: 128, Used: 8, Bytes: make([]int64, 48)}
+	shape := same(128, 8, make([]int64, 48)...)
 	for i := range shape.Bytes {
-		shape.Bytes[i] = 3 << 20
+		shape.Bytes[i] = []int64{3 << 20, 3 << 20, 3<<20 - 1<<19}[i%3]
 	}
 	for _, mib := range []int64{1000, 4000} {
 		b.Run(fmt.Sprint(mib, "MiB"), func(b *testing.B) {

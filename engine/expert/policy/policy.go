@@ -36,6 +36,7 @@ type Shape struct {
 	Experts int     // routed experts of a layer
 	Used    int     // of them, routed to by a token
 	Bytes   []int64 // logical bytes of one expert, by layer; 0 where a layer has none
+	Slots   []int64 // bytes that it takes in the cache, by layer: what budgets count
 }
 
 // Layer returns the layer of a key.
@@ -47,29 +48,38 @@ func (s Shape) Key(layer int, expert int32) Key { return Key(layer*s.Experts) + 
 // Keys returns how many keys there are.
 func (s Shape) Keys() int { return len(s.Bytes) * s.Experts }
 
-// TokenCycle returns the bytes of the experts that one token is routed to.
+// TokenCycle returns the slot bytes of the experts that one token is routed to.
 // Below it, least-recently-used scores nothing: the layer order is a cycle, so
 // the least recently used expert is the soonest needed.
 func (s Shape) TokenCycle() int64 {
 	var n int64
-	for _, b := range s.Bytes {
+	for _, b := range s.Slots {
 		n += b * int64(s.Used)
 	}
 	return n
 }
 
-// LayerWorkingSet returns the bytes of the experts that one token needs at
+// LayerWorkingSet returns the slot bytes of the experts that one token needs at
 // once in the largest layer: the least budget that can work.
 func (s Shape) LayerWorkingSet() int64 {
 	var n int64
-	for _, b := range s.Bytes {
+	for _, b := range s.Slots {
 		n = max(n, b*int64(s.Used))
 	}
 	return n
 }
 
-// Total returns the bytes of all routed experts.
+// Total returns the slot bytes of all routed experts.
 func (s Shape) Total() int64 {
+	var n int64
+	for _, b := range s.Slots {
+		n += b * int64(s.Experts)
+	}
+	return n
+}
+
+// Logical returns the logical bytes of all routed experts.
+func (s Shape) Logical() int64 {
 	var n int64
 	for _, b := range s.Bytes {
 		n += b * int64(s.Experts)

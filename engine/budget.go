@@ -1,0 +1,176 @@
+package engine
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"bmoe/engine/expert/policy"
+	"bmoe/internal/host"
+)
+
+// Memory that an automatic budget leaves alone.
+const (
+	hostReserve  = 1 << 30  // to the rest of the host
+	leastReserve = 64 << 20 // in a container, where it is a tenth; and below a token cycle
+)
+
+// mib returns n MiB in bytes, at most what an int64 holds.
+func mib(n int) int64 { return min(int64(n), math.MaxInt64>>20) << 20 }
+
+// inMiB returns bytes as MiB for messages, rounded up.
+func inMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
+
+// wholeMiB returns bytes rounded up to whole MiB.
+func wholeMiB(bytes int64) int64 { return inMiB(bytes) << 20 }
+
+// demand is the memory that a session will take beside the cache and has not
+// taken yet, in bytes.
+type demand struct {
+	context int64 // positions that have not been reached
+	scratch int64
+	dense   int64 // weights left in the mapping, which must stay in the page cache
+}
+
+func (d demand) total() int64 { return d.context + d.scratch + d.dense }
+
+// demand returns what the session will still take.
+func (s *Session) demand() demand {
+	var d demand
+	if ctx := int64(s.state.Cap()); ctx > 0 {
+		d.context = s.state.Bytes() / ctx * (ctx - int64(len(s.ids)))
+	}
+	if s.ran == 0 {
+		d.scratch = s.arch.Scratch() // allocated, not touched
+	}
+	if s.cfg.Dense != DenseAnon {
+		for _, r := range s.registry.DenseRanges() {
+			d.dense += r.Size
+		}
+	}
+	return d
+}
+
+// memoryForCache returns the memory that slots could take now, with what they
+// have; false if the host cannot tell.
+func (s *Session) memoryForCache() (int64, bool) {
+	m := host.ReadMemory()
+	free := m.Available
+	if s.streamer != nil {
+		free += s.streamer.Stats().ArenaBytes
+	}
+	return free, m.Has.All(host.HasAvailable)
+}
+
+// budget resolves the cache's budget and refuses one that cannot work.
+func (s *Session) budget() (int64, error) {
+	want := s.cfg.Cache.Bytes
+	if s.cfg.Cache.Auto {
+		want = autoBudget(s.shape, s.cfg.Cache.Share, host.ReadMemory(), s.demand().total())
+	}
+	want = min(want, wholeMiB(s.shape.Total()))
+	if err := s.checkBudget(want); err != nil {
+		return 0, err
+	}
+	s.cfg.Cache.Bytes = want
+	if w := s.budgetWarning(want); w != "" {
+		s.warnings = append(s.warnings, w)
+	}
+	return want, nil
+}
+
+// autoBudget is the share of all experts' bytes that is asked for, if any, or what
+// memory allows beside what else the session will take: whole MiB, and not less
+// than a token cycle where that fits.
+func autoBudget(shape policy.Shape, share float64, m host.Memory, others int64) int64 {
+	want := wholeMiB(shape.Total())
+	switch {
+	case share > 0:
+		want = int64(float64(shape.Logical())*share) + 1<<19 // to the nearest MiB
+	case m.Has.All(host.HasAvailable):
+		tenth := max(m.Available/10, leastReserve)
+		reserve := int64(hostReserve)
+		if m.Has.All(host.HasLimit) {
+			reserve = tenth
+		}
+		want = min(want, (m.Available-others-reserve)*3/4)
+		if cycle := wholeMiB(shape.TokenCycle()); cycle <= m.Available-others-tenth {
+			want = max(want, cycle)
+		}
+	}
+	return max(want>>20<<20, mib(1), wholeMiB(shape.LayerWorkingSet()))
+}
+
+// checkBudget refuses a budget below a layer's working set or above the memory
+// available, unless forced.
+func (s *Session) checkBudget(budget int64) error {
+	least, largest := s.shape.LayerWorkingSet(), slices.Max(s.shape.Slots)
+	switch {
+	case budget < largest:
+		return usagef("--cache-mb: a budget of %d MiB cannot hold one expert of %d MiB", budget>>20, inMiB(largest))
+	case s.cfg.ForceCache:
+		return nil
+	case budget < least:
+		return usagef("--cache-mb: a budget of %d MiB is below one layer's working set of %d MiB: give at least that, or --force-cache", budget>>20, inMiB(least))
+	}
+	free, known := s.memoryForCache()
+	if d := s.demand(); known && budget > free-d.total() {
+		return usagef("--cache-mb: %s", tooMuch(budget, free, d, s.cfg.Ctx))
+	}
+	return nil
+}
+
+// tooMuch words that a budget and what else is needed exceed the memory
+// available.
+func tooMuch(budget, free int64, d demand, ctx int) string {
+	text := fmt.Sprintf("a budget of %d MiB", budget>>20)
+	if d.total() > 0 {
+		text += fmt.Sprintf(", with %d MiB for a context of %d", inMiB(d.context), ctx)
+		if d.scratch > 0 {
+			text += fmt.Sprintf(", %d MiB of scratch", inMiB(d.scratch))
+		}
+		if d.dense > 0 {
+			text += fmt.Sprintf(", %d MiB of dense weights", inMiB(d.dense))
+		}
+		text += ","
+	}
+	text += fmt.Sprintf(" is above the %d MiB of memory available: give less", free>>20)
+	if d.context > budget {
+		text += " or lower --ctx-size"
+	}
+	return text + ", or --force-cache"
+}
+
+// budgetWarning says when a budget is too small to score any hits, and which
+// would do, if there is memory for it.
+func (s *Session) budgetWarning(budget int64) string {
+	cycle := s.shape.TokenCycle()
+	if budget >= cycle {
+		return ""
+	}
+	text := fmt.Sprintf("the cache budget of %d MiB is below one token cycle of %d MiB: least-recently-used then scores no hits",
+		budget>>20, inMiB(cycle))
+	if free, known := s.memoryForCache(); known && wholeMiB(cycle) > free-s.demand().total() {
+		return text + "; there is no memory for one"
+	}
+	return text + fmt.Sprintf("; --cache-mb %d would hold a cycle", inMiB(cycle))
+}
+
+// warnContext says when a context cannot be filled: its memory is taken as
+// positions are reached, so that opening it succeeds. The cache's is taken by
+// now.
+func (s *Session) warnContext() {
+	if m := host.ReadMemory(); m.Has.All(host.HasAvailable) {
+		if w := contextWarning(s.cfg.Ctx, s.state.Bytes(), m.Available); w != "" {
+			s.warnings = append(s.warnings, w)
+		}
+	}
+}
+
+func contextWarning(ctx int, bytes, available int64) string {
+	if bytes <= available {
+		return ""
+	}
+	return fmt.Sprintf("a full context of %d positions takes %d MiB, above the %d MiB of memory available: lower --ctx-size or --cache-mb, or choose a smaller --kv-type",
+		ctx, inMiB(bytes), available>>20)
+}

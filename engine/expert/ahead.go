@@ -1,0 +1,102 @@
+package expert
+
+import "bmoe/engine/expert/policy"
+
+// Reading ahead: a slot's reads begin before a batch asks for its expert. The
+// directory learns of it only when the expert is demanded, and counts a miss
+// whose bytes came early, so that what is evicted never depends on guesses or on
+// time. The slots for it are a part of the budget that residents do not use.
+
+// readAhead starts the reads of an expert as speculation, which demand overtakes
+// in the reader's queue. It reports false if the expert has a slot already or
+// the slots for reading ahead are taken. No batch may be open.
+func (s *Streamer) readAhead(k policy.Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	layer := s.shape.Layer(k)
+	if p := s.poolOf(layer); s.slotOf[k] != nil || p.ahead == p.maxAhead {
+		return false
+	}
+	sl := s.take(k)
+	sl.ahead = true
+	sl.pool.ahead++
+	s.submits = s.submits[:0]
+	for p := range s.layout.Layers[layer] {
+		s.prepare(sl, p, true)
+	}
+	s.flying += len(s.submits)
+	s.reader.Submit(s.submits...)
+	return true
+}
+
+// doneAhead notes the end of a read that no batch wants yet. A failure counts for
+// nothing: the expert is read anew when it is demanded. mu is held.
+func (s *Streamer) doneAhead(sl *slot, err error) {
+	s.flying--
+	sl.useless = sl.useless || err != nil
+	if sl.useless && sl.pending == 0 {
+		s.give(sl)
+	}
+	if s.flying == 0 {
+		s.quiet.Broadcast()
+	}
+}
+
+// promote makes demand of what was read ahead, and returns how many of the reads
+// are not over. What failed or was taken back is read anew. mu is held.
+func (s *Streamer) promote(sl *slot) int {
+	sl.ahead, sl.useless = false, false
+	sl.pool.ahead--
+	n := sl.pending
+	s.flying -= n
+	for p := range s.layout.Layers[s.shape.Layer(sl.key)] {
+		switch {
+		case sl.flying[p]:
+			s.reader.Promote(&sl.reads[p]) // does nothing for a read that has begun
+		case !sl.there[p]:
+			s.prepare(sl, p, false)
+		}
+	}
+	return n
+}
+
+// cancel takes back what was read ahead for an expert: its slot is free as soon
+// as reads that have begun are over. It does nothing once the expert is demanded.
+func (s *Streamer) cancel(k policy.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sl := s.slotOf[k]; sl != nil && sl.ahead {
+		s.flying -= s.takeBack(sl)
+		if sl.useless = true; sl.pending == 0 {
+			s.give(sl)
+		}
+	}
+}
+
+// takeBack removes a slot's reads from the reader's queue and returns how many
+// there were. mu is held.
+func (s *Streamer) takeBack(sl *slot) (n int) {
+	for p := range sl.reads {
+		if sl.flying[p] && s.reader.Cancel(&sl.reads[p]) {
+			sl.flying[p] = false
+			sl.pending--
+			n++
+		}
+	}
+	return n
+}
+
+// recall takes back all that was read ahead and not demanded, and waits for
+// reads that have begun.
+func (s *Streamer) recall() {
+	for k, sl := range s.slotOf {
+		if sl != nil {
+			s.cancel(policy.Key(k))
+		}
+	}
+	s.mu.Lock()
+	for s.flying > 0 {
+		s.quiet.Wait()
+	}
+	s.mu.Unlock()
+}
