@@ -207,8 +207,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	sampler.Accept(ids...)
 	run := &backend.Run{N: s.ran + 1, Prompt: b.request.Text, When: time.Now(), Settings: s.cfg.Values(), ColdCache: s.cacheIsEmpty(),
 		StartKey: s.startKey(b, ids, limit)}
-	// Room for the answer, so that decoding allocates nothing.
-	a := &answer{ids: make([]int32, 0, limit), text: make([]byte, 0, 8*limit), walls: make([]float32, 0, min(limit, profile.HistoryTokens)),
+	a := &answer{ids: s.room(limit), text: s.textRoom[:0], walls: make([]float32, 0, min(limit, profile.HistoryTokens)),
 		decoder: s.text.Tokenizer.NewDecoder()}
 	if !s.cfg.Raw {
 		a.reasoning = chat.NewReasoning(rendered)
@@ -227,6 +226,18 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	}
 	s.finish(run, a, b, ids, stop)
 	return run, nil
+}
+
+// roomAhead is for how many tokens of an answer there is room before the first:
+// what is longer grows its room as it goes.
+const roomAhead = 8192
+
+// room returns the session's memory for an answer's ids, and makes that for its
+// text, so that decoding allocates nothing and a run leaves nothing of it behind.
+func (s *Session) room(limit int) []int32 {
+	limit = min(limit, roomAhead)
+	s.idsRoom, s.textRoom = slices.Grow(s.idsRoom[:0], limit), slices.Grow(s.textRoom[:0], 8*limit)
+	return s.idsRoom
 }
 
 // generate prefills the prompt and decodes until something ends it.
@@ -391,11 +402,12 @@ func (s *Session) finish(run *backend.Run, a *answer, b *beginning, ids []int32,
 	run.Sum, run.Walls = s.meter.rec.Sum(), slices.Clone(a.walls)
 	r := &run.Result
 	r.Text, r.Reasoning = message.Content, message.Reasoning
-	r.TokenIDs = a.ids
+	r.TokenIDs = slices.Clone(a.ids)
 	r.NPrompt, r.NCached, r.NGen, r.StopReason = len(ids), b.base, len(a.ids), stop
 	sum := sha256.Sum256([]byte(s.text.Tokenizer.Decode(a.ids, true)))
 	r.TextSHA256 = hex.EncodeToString(sum[:])
 	s.fillResult(r, run)
+	s.idsRoom, s.textRoom = a.ids, a.text
 	switch {
 	case s.cfg.Raw:
 	case run.Err != nil && len(a.ids) == 0:

@@ -55,6 +55,8 @@ type Session struct {
 	last         *beginning
 	ran          int       // runs so far
 	logits       []float32 // [vocab]
+	idsRoom      []int32   // of the answer in progress, kept from run to run
+	textRoom     []byte
 
 	meter meter
 	pass  pass
