@@ -93,7 +93,7 @@ func (o *options) sections() []section {
 
 	s = begin("Streaming")
 	s.BoolVar(&c.Stream, "moe-stream", true, "read experts from the drive as they are needed; without it they are computed from the file's mapping")
-	s.Var(&budgetValue{&c.Cache}, "cache-mb", "budget of the expert cache in MiB, or auto: what memory allows, and for the demo model 40 % of its experts")
+	s.Var(&budgetValue{&c.Cache}, "cache-mb", "most that the expert cache takes, in MiB, or auto: what memory allows beside the rest, and for the demo model 40 % of its experts' bytes")
 	s.BoolVar(&c.ForceCache, "force-cache", false, "take the budget even if it cannot work well")
 	s.word("cache-policy", &c.CachePolicy, policy.Names(), "which experts stay")
 	s.integer("io-threads", "", intValue{dst: &c.Lanes, least: 1, most: flashio.MaxLanes}, "lanes that read at once, 1 to "+strconv.Itoa(flashio.MaxLanes))
