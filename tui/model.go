@@ -9,6 +9,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/profile"
+	"bmoe/tui/pane"
 	"bmoe/tui/term"
 
 	"charm.land/bubbles/v2/textarea"
@@ -94,7 +95,7 @@ type Model struct {
 	prompt     textarea.Model
 	promptRows []string // the prompt as last drawn; nil when it must be redrawn
 	history    history
-	panes      []pane
+	panes      []pane.Pane
 	rows       []int    // of each pane
 	laidOut    geometry // what the sizes were given for
 	column     []string // the panes as last drawn; nil when they must be redrawn
@@ -116,8 +117,7 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.th.ASCIIText = caps.NotUTF8
 	m.chat = newTranscript(m.th)
 	m.prompt = newPrompt()
-	base := paneBase{th: m.th, s: m.live}
-	m.panes = []pane{&timelinePane{paneBase: base}, &cachePane{base}, &lanesPane{base}, &mappingPane{base}, &processPane{base}}
+	m.panes = pane.New(m.th)
 	m.runs = runList{th: m.th, again: "^G"}
 	m.help.th = m.th
 	return m

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bmoe/profile"
+	"bmoe/tui/pane"
 	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
@@ -52,9 +53,7 @@ func (m *Model) layout() {
 	if m.screen == paneScreen {
 		p := m.panes[m.picked]
 		p.SetSize(m.w-4, g.body-2)
-		if t, ok := p.(*timelinePane); ok {
-			t.table = true
-		}
+		p.SetExpanded(true)
 		return
 	}
 	if g.left > 0 {
@@ -75,9 +74,9 @@ func (m *Model) sharePanes() {
 	w := g.right - 4
 	for _, p := range m.panes {
 		p.SetSize(w, 0)
+		p.SetExpanded(false)
 	}
-	m.panes[0].(*timelinePane).table = false
-	m.rows = stack(m.panes, m.picked, g.body)
+	m.rows = pane.Stack(m.panes, m.picked, g.body)
 	for i, p := range m.panes {
 		p.SetSize(w, m.rows[i])
 	}
@@ -232,7 +231,7 @@ func (m *Model) paneBadge(holds bool) term.Part {
 }
 
 // paneTop is the top line of a pane's frame.
-func (m *Model) paneTop(p pane, left, right string, w int, focused bool) string {
+func (m *Model) paneTop(p pane.Pane, left, right string, w int, focused bool) string {
 	badge := m.paneBadge(true)
 	room := w - 6
 	if badge.W > 0 {

@@ -1,4 +1,4 @@
-package tui
+package pane
 
 import (
 	"fmt"
@@ -6,26 +6,28 @@ import (
 	"bmoe/tui/term"
 )
 
-// cachePane shows what the expert cache holds and what it costs to hold it.
-type cachePane struct{ paneBase }
+// cache shows what the expert cache holds and what it costs to hold it.
+type cache struct{ base }
 
-func (p *cachePane) Title(w int) string {
+func newCache(b base) Pane { return &cache{b} }
+
+func (p *cache) Title(w int) string {
 	th, c := p.th, &p.s.Cache
 	if !c.Streaming && !p.blank() {
-		return p.titled(w, "2 cache", []term.Part{th.Text(0, th.Dim, "not streaming")}, nil)
+		return p.titled(w, []term.Part{th.Text(0, th.Dim, "not streaming")}, nil)
 	}
 	hit, policy := term.Maybe(c.HitRun, term.Percent, " %"), th.Labelled(2, "policy", term.CleanLine(c.Policy))
 	if p.of > 0 {
 		parts := []term.Part{th.Labelled(0, fmt.Sprintf("run %d: hit", p.of), hit), policy}
-		return p.titled(w, "2 cache", parts, parts)
+		return p.titled(w, parts, parts)
 	}
 	bar, now := th.Bar(c.HitRun.Value/100, 12, th.Hit), th.Labelled(1, "now", term.Maybe(c.HitNow, term.Percent, " %"))
-	return p.titled(w, "2 cache", []term.Part{th.Labelled(0, "hit", hit), bar, now, policy}, []term.Part{th.Labelled(0, "hit", hit), now, policy})
+	return p.titled(w, []term.Part{th.Labelled(0, "hit", hit), bar, now, policy}, []term.Part{th.Labelled(0, "hit", hit), now, policy})
 }
 
-func (p *cachePane) Rows() (want, most int) { return 3, 4 }
+func (p *cache) Rows() (want, most int) { return 3, 4 }
 
-func (p *cachePane) Render() []string {
+func (p *cache) Render() []string {
 	if p.blank() {
 		return p.fill(nil)
 	}
@@ -55,7 +57,7 @@ func (p *cachePane) Render() []string {
 
 // residency is the budget as a bar: filled as far as it is used, with a mark
 // where one token's experts would fit.
-func (p *cachePane) residency() string {
+func (p *cache) residency() string {
 	th, c := p.th, &p.s.Cache
 	budget := term.InMiB(float64(c.Budget)) + " MiB"
 	if c.BudgetAuto {
@@ -84,7 +86,7 @@ func (p *cachePane) residency() string {
 
 // cycle says whether the budget holds one token's experts. Below that an LRU
 // cache never hits: the entry that goes is the one needed soonest.
-func (p *cachePane) cycle() term.Part {
+func (p *cache) cycle() term.Part {
 	th, c := p.th, &p.s.Cache
 	cycle := term.InMiB(float64(p.s.Model.TokenCycle)) + " MiB"
 	if c.BelowTokenCycle {

@@ -1,4 +1,4 @@
-package tui
+package pane
 
 import (
 	"fmt"
@@ -6,20 +6,22 @@ import (
 	"bmoe/tui/term"
 )
 
-// processPane shows what the process costs the host.
-type processPane struct{ paneBase }
+// process shows what the process costs the host.
+type process struct{ base }
 
-func (p *processPane) Title(w int) string {
+func newProcess(b base) Pane { return &process{b} }
+
+func (p *process) Title(w int) string {
 	th, s := p.th, p.s
 	parts := func(unit string) []term.Part {
 		return []term.Part{th.Labelled(0, "decode", term.Maybe(s.DecodeTPS, term.Sig, unit)), th.Labelled(1, "TTFT", term.Maybe(s.TTFT, term.Seconds, "")), th.Labelled(2, "prefill", term.Maybe(s.PrefillTPS, term.Sig, unit))}
 	}
-	return p.titled(w, "5 process", parts(" tok/s"), parts("/s"))
+	return p.titled(w, parts(" tok/s"), parts("/s"))
 }
 
-func (p *processPane) Rows() (want, most int) { return 2, 4 }
+func (p *process) Rows() (want, most int) { return 2, 4 }
 
-func (p *processPane) Render() []string {
+func (p *process) Render() []string {
 	if p.blank() {
 		return p.fill(nil)
 	}
@@ -56,7 +58,7 @@ func (p *processPane) Render() []string {
 }
 
 // marks says how many places a chat can go back to, where that is not all.
-func (p *processPane) marks() term.Part {
+func (p *process) marks() term.Part {
 	kv := &p.s.KV
 	if kv.MostMarks == 0 {
 		return p.th.Labelled(1, "goes back", "anywhere")

@@ -1,4 +1,4 @@
-package tui
+package pane
 
 import (
 	"fmt"
@@ -7,13 +7,15 @@ import (
 	"bmoe/tui/term"
 )
 
-// lanesPane shows what each reader gets from the drive.
-type lanesPane struct{ paneBase }
+// lanes shows what each reader gets from the drive.
+type lanes struct{ base }
 
-func (p *lanesPane) Title(w int) string {
+func newLanes(b base) Pane { return &lanes{b} }
+
+func (p *lanes) Title(w int) string {
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" && !p.blank() {
-		return p.titled(w, "3 lanes", []term.Part{th.Text(0, th.Dim, "nothing is streamed")}, nil)
+		return p.titled(w, []term.Part{th.Text(0, th.Dim, "nothing is streamed")}, nil)
 	}
 	st := term.Style("")
 	if l.Mode != "direct" {
@@ -26,10 +28,10 @@ func (p *lanesPane) Title(w int) string {
 	parts := func(mode string) []term.Part {
 		return []term.Part{th.Text(0, st, fmt.Sprintf(mode, l.N, term.CleanLine(l.Mode))), th.Labelled(1, of+"p50", term.Maybe(l.P50, term.Ms, "")), th.Labelled(1, "p99", term.Maybe(l.P99, term.Ms, " ms"))}
 	}
-	return p.titled(w, "3 lanes", parts("%d x %s"), parts("%dx %s"))
+	return p.titled(w, parts("%d x %s"), parts("%dx %s"))
 }
 
-func (p *lanesPane) Rows() (want, most int) {
+func (p *lanes) Rows() (want, most int) {
 	if p.s == nil || p.s.Lanes.Engine == "" {
 		return 1, 1
 	}
@@ -45,14 +47,14 @@ const laneCell = 10
 
 // columns returns how many lanes stand side by side, so that the rows are as
 // few and as even as the width allows.
-func (p *lanesPane) columns() int {
+func (p *lanes) columns() int {
 	n := max(p.s.Lanes.N, 1)
 	most := min(max((p.w+2)/(laneCell+2), 1), 8)
 	rows := (n + most - 1) / most
 	return (n + rows - 1) / rows
 }
 
-func (p *lanesPane) Render() []string {
+func (p *lanes) Render() []string {
 	if p.blank() {
 		return p.fill(nil)
 	}
@@ -95,7 +97,7 @@ func (p *lanesPane) Render() []string {
 
 // bars draws the lanes side by side, as many in a row as fit; the bars share
 // one scale.
-func (p *lanesPane) bars() []string {
+func (p *lanes) bars() []string {
 	th, l := p.th, &p.s.Lanes
 	n := min(l.N, len(l.Lane))
 	var most float64

@@ -1,4 +1,4 @@
-package tui
+package pane
 
 import (
 	"fmt"
@@ -11,16 +11,15 @@ import (
 	"bmoe/tui/term"
 )
 
-// timelinePane shows where the time of the last tokens went: a column a token,
+// timeline shows where the time of the last tokens went: a column a token,
 // stacked from below compute, mgmt, other, stall. Stall is on top so that the
 // ceiling line, the time a token would take if flash were free, runs where the
 // stall begins.
-type timelinePane struct {
-	paneBase
-	table bool // expanded: also the latest tokens in figures
-}
+type timeline struct{ base }
 
-func (p *timelinePane) Title(w int) string {
+func newTimeline(b base) Pane { return &timeline{b} }
+
+func (p *timeline) Title(w int) string {
 	th, s := p.th, p.s
 	last := profile.Maybe[int64]{}
 	if r, ok := s.Latest(0); ok {
@@ -35,18 +34,18 @@ func (p *timelinePane) Title(w int) string {
 			th.Labelled(2, ceil, term.Maybe(s.Ceiling, term.Sig, rate)),
 		}
 	}
-	return p.titled(w, "1 token", parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
+	return p.titled(w, parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
 }
 
-func (p *timelinePane) Rows() (want, most int) { return 5, 200 }
+func (p *timeline) Rows() (want, most int) { return 5, 200 }
 
-func (p *timelinePane) Render() []string {
+func (p *timeline) Render() []string {
 	if p.h == 0 || p.blank() {
 		return p.fill(nil)
 	}
 	var rows []string
 	tableRows := 0
-	if p.table {
+	if p.expanded { // also the latest tokens in figures
 		tableRows = min(p.h/2, 24)
 	}
 	chart := p.h - 1 - tableRows
@@ -61,7 +60,7 @@ func (p *timelinePane) Render() []string {
 }
 
 // legend names the parts with their glyphs and the run's means.
-func (p *timelinePane) legend() string {
+func (p *timeline) legend() string {
 	th := p.th
 	mean := &p.s.Mean
 	items := func(head, sep, tail string, f func(float64) string) []term.Part {
@@ -97,7 +96,7 @@ const axisWidth = 6 // "1234 " and the axis
 
 // scale returns the top of the axis in ns: a round number of milliseconds that
 // holds all but the rare slow token, which is drawn as cut off.
-func (p *timelinePane) scale(n int) int64 {
+func (p *timeline) scale(n int) int64 {
 	walls := make([]int64, 0, profile.RingTokens)
 	for i := range n {
 		if r, ok := p.s.Latest(i); ok {
@@ -128,7 +127,7 @@ func roundUp(ns int64) int64 {
 }
 
 // chart draws the columns in h rows, the newest token on the right.
-func (p *timelinePane) chart(h int) []string {
+func (p *timeline) chart(h int) []string {
 	th := p.th
 	cols := max(p.w-axisWidth, 1)
 	n := int(min(p.s.Count, profile.RingTokens))
@@ -192,7 +191,7 @@ const (
 
 // slots says which token each column shows, 0 being the newest, with a column
 // between two runs; and how many tokens are shown of n.
-func (p *timelinePane) slots(cols, n int) (slots []int, shown int) {
+func (p *timeline) slots(cols, n int) (slots []int, shown int) {
 	slots = make([]int, cols)
 	run := 0
 	for c := cols - 1; c >= 0; c-- {
@@ -211,7 +210,7 @@ func (p *timelinePane) slots(cols, n int) (slots []int, shown int) {
 }
 
 // cell returns what a token was doing at a height in its column.
-func (p *timelinePane) cell(r *profile.Record, at float64) (term.Style, string) {
+func (p *timeline) cell(r *profile.Record, at float64) (term.Style, string) {
 	th := p.th
 	sum := float64(r.Compute)
 	if at < sum {
@@ -231,7 +230,7 @@ func (p *timelinePane) cell(r *profile.Record, at float64) (term.Style, string) 
 
 // axis labels the top, the middle and the bottom row.
 // The ceiling has a label of its own and needs room around it.
-func (p *timelinePane) axis(row, h int, top int64, lineRow int) string {
+func (p *timeline) axis(row, h int, top int64, lineRow int) string {
 	label := ""
 	switch {
 	case row == h-1:
@@ -261,12 +260,12 @@ var tokenColumns = []struct {
 	{"hit %", 5, 0, func(r *profile.Record) string {
 		return term.Maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), term.Percent, "")
 	}},
-	{"evict", 5, 0, func(r *profile.Record) string { return count(r.Evictions) }},
-	{"re-read", 7, 1, func(r *profile.Record) string { return count(r.Rereads) }},
+	{"evict", 5, 0, func(r *profile.Record) string { return fmt.Sprint(r.Evictions) }},
+	{"re-read", 7, 1, func(r *profile.Record) string { return fmt.Sprint(r.Rereads) }},
 }
 
 // tokens lists the latest tokens in figures, the newest first.
-func (p *timelinePane) tokens(h int) []string {
+func (p *timeline) tokens(h int) []string {
 	th := p.th
 	line := func(st term.Style, cell func(i int) string) string {
 		parts := make([]term.Part, len(tokenColumns))

@@ -1,4 +1,4 @@
-package tui
+package pane
 
 import (
 	"fmt"
@@ -8,11 +8,13 @@ import (
 	"bmoe/tui/term"
 )
 
-// mappingPane shows whether the model file is still mapped, which on some
+// mapping shows whether the model file is still mapped, which on some
 // hosts decides what the lanes get.
-type mappingPane struct{ paneBase }
+type mapping struct{ base }
 
-func (p *mappingPane) Title(w int) string {
+func newMapping(b base) Pane { return &mapping{b} }
+
+func (p *mapping) Title(w int) string {
 	th, m := p.th, &p.s.Mapping
 	st := term.Style("")
 	switch m.State {
@@ -29,12 +31,12 @@ func (p *mappingPane) Title(w int) string {
 	if m.Views > 0 {
 		parts = append(parts, th.Text(1, "", term.Size(m.Bytes)+" in "+term.Plural(int64(m.Views), "view")))
 	}
-	return p.titled(w, "4 mapping", parts, parts)
+	return p.titled(w, parts, parts)
 }
 
-func (p *mappingPane) Rows() (want, most int) { return 2, 3 }
+func (p *mapping) Rows() (want, most int) { return 2, 3 }
 
-func (p *mappingPane) Render() []string {
+func (p *mapping) Render() []string {
 	if p.blank() {
 		return p.fill(nil)
 	}
@@ -50,7 +52,7 @@ func (p *mappingPane) Render() []string {
 }
 
 // verdict says what the state means for the next release, or why not.
-func (p *mappingPane) verdict() []term.Part {
+func (p *mapping) verdict() []term.Part {
 	th, m := p.th, &p.s.Mapping
 	checked := term.NotMeasured
 	if m.WeightsChecked.OK {
