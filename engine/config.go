@@ -57,9 +57,10 @@ type Config struct {
 	// from the model's general.sampling.* keys.
 	SamplingSet map[string]bool `json:"-"`
 
-	Raw      bool   `json:"raw"`      // no chat template
-	NoThink  bool   `json:"no_think"` // asks the template for no reasoning
-	Template string `json:"-"`        // in place of the model's own template
+	Raw          bool   `json:"raw"`           // no chat template
+	NoThink      bool   `json:"no_think"`      // asks the template for no reasoning
+	ParseSpecial bool   `json:"parse_special"` // special tokens spelled out in messages are tokens
+	Template     string `json:"-"`             // in place of the model's own template
 
 	SimulateHost string `json:"simulate_host"` // "" or ntfs
 }

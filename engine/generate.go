@@ -68,7 +68,7 @@ func (s *Session) begin(ctx context.Context, b *beginning) (*backend.Run, error)
 		return nil, errNoLanes
 	}
 	started := clock.Now()
-	ids, rendered, dropped, err := s.promptIDs(b)
+	ids, rendered, dropped, err := s.promptIDs(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -83,14 +83,14 @@ func (s *Session) begin(ctx context.Context, b *beginning) (*backend.Run, error)
 	if err := s.state.Mark(); err != nil {
 		return nil, err
 	}
-	b.marks = s.places(ids, b)
+	b.marks = s.places(ctx, ids, b)
 	s.last, s.dropped = b, b.dropped+dropped
 	return s.run(ctx, b, ids, rendered, started)
 }
 
 // promptIDs renders the conversation with the new message. Turns that no
 // longer fit are dropped, oldest first.
-func (s *Session) promptIDs(b *beginning) (ids []int32, rendered string, dropped int, err error) {
+func (s *Session) promptIDs(ctx context.Context, b *beginning) (ids []int32, rendered string, dropped int, err error) {
 	if s.cfg.Raw {
 		if ids = s.text.RawPrompt(b.request.Text); len(ids) == 0 {
 			return nil, "", 0, errors.New("the prompt is empty")
@@ -104,7 +104,7 @@ func (s *Session) promptIDs(b *beginning) (ids []int32, rendered string, dropped
 	asked.Append(chat.Message{Role: chat.User, Content: b.request.Text})
 	encode := func(ms []chat.Message) ([]int32, error) {
 		var err error
-		rendered, ids, err = s.text.Prompt(ms, b.thinking)
+		rendered, ids, err = s.text.Prompt(ctx, ms, b.thinking)
 		return ids, err
 	}
 	reserve := s.cfg.Ctx / 4
@@ -154,7 +154,7 @@ const leastMark = 16
 // conversation, before the words that ask for an answer. (A mark at the end of the
 // answer follows when it is there.) Both are found by comparing ids, because
 // templates add to what they are given, and leave parts of it out.
-func (s *Session) places(ids []int32, b *beginning) []int {
+func (s *Session) places(ctx context.Context, ids []int32, b *beginning) []int {
 	if s.cfg.Raw || s.state.Marks().Most == 0 {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (s *Session) places(ids []int32, b *beginning) []int {
 		{append(slices.Clone(ms[:user]), chat.Message{Role: chat.User, Content: other}), true},
 		{ms, false},
 	} {
-		_, have, err := s.text.render(alike.messages, b.thinking, alike.ask)
+		_, have, err := s.text.render(ctx, alike.messages, b.thinking, alike.ask)
 		if err != nil {
 			continue // some templates refuse what asks for no answer: then there is no mark
 		}

@@ -64,7 +64,7 @@ func Begin(ctx context.Context, cfg Config) (*Opening, error) {
 	s.meter.open(cfg.Model)
 	err := ctx.Err()
 	if err == nil {
-		err = s.openFile()
+		err = s.openFile(ctx)
 	}
 	if err != nil {
 		s.Close() // the error that matters is the first
@@ -147,7 +147,7 @@ func (c *Config) check() error {
 }
 
 // openFile reads the header and builds what needs no weights.
-func (s *Session) openFile() error {
+func (s *Session) openFile(ctx context.Context) error {
 	var err error
 	if s.file, err = gguf.Open(s.cfg.Model); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *Session) openFile() error {
 	if s.arch, s.registry, err = model.Build(s.file); err != nil {
 		return err
 	}
-	if s.text, err = newText(s.file, s.cfg.Template); err != nil {
+	if s.text, err = newText(ctx, s.file, s.cfg.Template); err != nil {
 		return err
 	}
 	s.warnings = append(s.warnings, s.text.Tokenizer.Warnings()...)
@@ -165,6 +165,10 @@ func (s *Session) openFile() error {
 	}
 	if s.text.TemplateErr != nil && !s.cfg.Raw {
 		return fmt.Errorf("%s: %w", s.cfg.Model, s.text.TemplateErr)
+	}
+	s.text.ParseSpecial = s.cfg.ParseSpecial
+	if s.text.Notice != "" && !s.cfg.Raw {
+		s.warnings = append(s.warnings, s.text.Notice)
 	}
 	if n := s.registry.Unused; n > 0 {
 		s.warnings = append(s.warnings, fmt.Sprintf("%d tensors of the file lie outside the model that is run (a further head, a vision tower, layers for drafts): they are not used", n))

@@ -137,7 +137,6 @@ func TestBadUsage(t *testing.T) {
 		{"exclude", []string{"-p", "a", "--json", "--progress"}},
 		{"exclude", []string{"--tokenize", "a", "--show-prompt"}},
 		{"--show-prompt", []string{"--conversation", "x.json"}},
-		{"--tokenize", []string{"--parse-special"}},
 		{"--eval-tokens", []string{"--save-logits", "x"}},
 		{"--eval-tokens", []string{"--eval-decode"}},
 		{"token id", []string{"--eval-tokens", "1,,2"}},

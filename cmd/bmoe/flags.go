@@ -32,7 +32,6 @@ type options struct {
 	showPrompt   bool
 	conversation string
 	tokenize     string
-	parseSpecial bool
 	listArchs    bool
 	version      bool
 
@@ -82,6 +81,7 @@ func (o *options) sections() []section {
 	s.integer("n-predict", "n", intValue{dst: &o.maxTokens, least: 1, most: maxTokensAsked}, "at most so many tokens in an answer (default: until the model ends or the context is full)")
 	s.integer("ctx-size", "c", intValue{dst: &c.Ctx, least: 1, most: engine.MaxCtx}, "context in tokens (default: the model's, at most 4096)")
 	s.BoolVar(&c.Raw, "raw", false, "give the model the prompt as it is, without its chat template")
+	s.BoolVar(&c.ParseSpecial, "parse-special", false, "take special tokens that a prompt or a message spells out for tokens; otherwise they are text, except with --raw")
 	s.BoolVar(&c.NoThink, "no-think", false, "ask the template for an answer without reasoning")
 	s.text("chat-template-file", "", &o.template, "PATH", "a Jinja template in place of the model's own")
 
@@ -123,8 +123,7 @@ func (o *options) sections() []section {
 	s = begin("Diagnostics")
 	s.BoolVar(&o.showPrompt, "show-prompt", false, "print what the model would see of the prompt, and its ids; with --json {prompt, ids}")
 	s.text("conversation", "", &o.conversation, "FILE", "with --show-prompt: the template's whole context, a JSON object with messages")
-	s.text("tokenize", "", &o.tokenize, "TEXT", "print the ids of a text as a JSON array, special tokens taken as plain text")
-	s.BoolVar(&o.parseSpecial, "parse-special", false, "with --tokenize: recognise special tokens")
+	s.text("tokenize", "", &o.tokenize, "TEXT", "print the ids of a text as a JSON array, special tokens as text unless --parse-special is given")
 	s.Var(&idsValue{&o.evalTokens}, "eval-tokens", "run the model over these token ids, in one prefill, and print the likeliest token after each")
 	s.BoolVar(&o.evalDecode, "eval-decode", false, "with --eval-tokens: one id at a time")
 	s.text("save-logits", "", &o.saveLogits, "FILE", "with --eval-tokens: write the logits of every position, row by row, as little-endian 32-bit floats")
@@ -200,7 +199,7 @@ func (o *options) takeArgs(args []string) error {
 // check refuses what contradicts itself or would do nothing.
 func (o *options) check() error {
 	needs := [][2]string{
-		{"conversation", "show-prompt"}, {"parse-special", "tokenize"}, {"eval-decode", "eval-tokens"}, {"save-logits", "eval-tokens"},
+		{"conversation", "show-prompt"}, {"eval-decode", "eval-tokens"}, {"save-logits", "eval-tokens"},
 	}
 	for _, n := range needs {
 		if o.given(n[0]) && !o.given(n[1]) {

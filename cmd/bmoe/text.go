@@ -18,8 +18,19 @@ func (o *options) openText(ctx context.Context) (*engine.Text, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	t, err := engine.OpenText(c.Model, c.Template)
-	return t, c.Model, err
+	t, err := engine.OpenText(ctx, c.Model, c.Template)
+	if err != nil {
+		return nil, "", err
+	}
+	t.ParseSpecial = c.ParseSpecial
+	return t, c.Model, nil
+}
+
+// warnOf tells of what is not as it should be, if there is anything.
+func warnOf(notice string) {
+	if notice != "" {
+		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", oneLine(notice))
+	}
 }
 
 // tokenize prints the ids of a text.
@@ -28,7 +39,7 @@ func tokenize(ctx context.Context, o *options, out *output) error {
 	if err != nil {
 		return err
 	}
-	return out.line("", orEmpty(t.Tokenizer.Encode(o.tokenize, tokenizer.Options{ParseSpecial: o.parseSpecial})))
+	return out.line("", orEmpty(t.Tokenizer.Encode(o.tokenize, tokenizer.Options{ParseSpecial: o.cfg.ParseSpecial})))
 }
 
 // orEmpty is [] rather than null in JSON.
@@ -81,7 +92,8 @@ func (o *options) render(ctx context.Context) (string, []int32, error) {
 	if o.cfg.NoThink {
 		thinking = new(bool)
 	}
-	prompt, ids, err := t.Prompt([]dialogue.Message{{Role: dialogue.User, Content: text}}, thinking)
+	warnOf(t.Notice)
+	prompt, ids, err := t.Prompt(ctx, []dialogue.Message{{Role: dialogue.User, Content: text}}, thinking)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -102,12 +114,10 @@ func (o *options) renderConversation(ctx context.Context) (string, []int32, erro
 	if err != nil {
 		return "", nil, err
 	}
-	if t.TemplateErr != nil {
-		return "", nil, fmt.Errorf("%s: %w", path, t.TemplateErr)
-	}
-	prompt, err := t.Template.Render(values)
+	warnOf(t.Notice)
+	prompt, ids, err := t.Render(ctx, values)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return prompt, t.Tokenizer.EncodePrompt(prompt), nil
+	return prompt, ids, nil
 }

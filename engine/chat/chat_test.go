@@ -1,8 +1,10 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -10,6 +12,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"bmoe/engine/gguf"
 	"bmoe/engine/tokenizer"
@@ -59,8 +62,8 @@ func TestReadContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tmpl.Render(context)
-		if err != nil || got != c.Rendered {
+		p, err := tmpl.Render(t.Context(), context, nil)
+		if got := p.Text; err != nil || got != c.Rendered {
 			t.Errorf("%s: %v\n got %q\nwant %q", c.Name, err, got, c.Rendered)
 		}
 	}
@@ -103,8 +106,8 @@ func TestRenderMessages(t *testing.T) {
 		for _, m := range in.Messages {
 			messages = append(messages, Message{Role: m.Role, Content: m.Content})
 		}
-		got, err := tmpl.RenderMessages(messages, Options{AddGenerationPrompt: in.Gen, EnableThinking: in.Think, BOS: in.BOS, EOS: in.EOS})
-		if err != nil || got != c.Rendered {
+		p, err := tmpl.RenderMessages(t.Context(), messages, Options{AddGenerationPrompt: in.Gen, EnableThinking: in.Think, BOS: in.BOS, EOS: in.EOS})
+		if got := p.Text; err != nil || got != c.Rendered {
 			t.Errorf("%s: %v\n got %q\nwant %q", c.Name, err, got, c.Rendered)
 		}
 	}
@@ -121,40 +124,84 @@ func TestRenderMessages(t *testing.T) {
 func TestReasoningInHistory(t *testing.T) {
 	tmpl, _ := qwen3(t)
 	answer := Message{Role: Assistant, Content: "Four.", Reasoning: "two and two"}
-	got, err := tmpl.RenderMessages([]Message{{Role: User, Content: "2+2?"}, answer, {Role: User, Content: "3+3?"}}, Options{})
+	render := func(tmpl *Template, messages ...Message) (string, error) {
+		p, err := tmpl.RenderMessages(t.Context(), messages, Options{})
+		return p.Text, err
+	}
+	got, err := render(tmpl, Message{Role: User, Content: "2+2?"}, answer, Message{Role: User, Content: "3+3?"})
 	if err != nil || strings.Contains(got, "two and two") || !strings.Contains(got, "assistant\nFour.<|im_end|>") {
 		t.Errorf("%v: %q", err, got)
 	}
-	got, err = tmpl.RenderMessages([]Message{{Role: User, Content: "2+2?"}, answer}, Options{})
+	got, err = render(tmpl, Message{Role: User, Content: "2+2?"}, answer)
 	if err != nil || !strings.Contains(got, "<think>\ntwo and two\n</think>\n\nFour.<|im_end|>") {
 		t.Errorf("%v: %q", err, got)
 	}
-	got, err = mustParse(t, "{% for m in messages %}{{ m.thinking }}{% endfor %}").RenderMessages([]Message{answer}, Options{})
+	got, err = render(mustParse(t, "{% for m in messages %}{{ m.thinking }}{% endfor %}"), answer)
 	if err != nil || got != "two and two" {
 		t.Errorf("%v: %q", err, got)
 	}
 }
 
+// A model without a template, or with one that fails, gets ChatML where its
+// vocabulary has the tokens, and a notice says so.
 func TestTemplateFor(t *testing.T) {
 	tokens := func(have ...string) func(string) bool { return func(s string) bool { return slices.Contains(have, s) } }
-	tmpl, err := TemplateFor("", tokens("<|im_start|>", "<|im_end|>"))
-	if err != nil {
-		t.Fatal(err)
+	chatMLTokens := tokens("<|im_start|>", "<|im_end|>")
+	for source, why := range map[string]string{
+		"":                                 "carries no chat template",
+		"{% if %}":                         "template line 1",
+		"{{ messages[0].content | frob }}": "unknown filter",
+	} {
+		tmpl, notice, err := TemplateFor(t.Context(), source, chatMLTokens)
+		if err != nil || !strings.Contains(notice, why) || !strings.Contains(notice, "ChatML") {
+			t.Fatalf("%q: %v, notice %q", source, err, notice)
+		}
+		p, err := tmpl.RenderMessages(t.Context(), []Message{{Role: System, Content: "Be kind."}, {Role: User, Content: " hi\n"}}, Options{AddGenerationPrompt: true})
+		want := "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n hi\n<|im_end|>\n<|im_start|>assistant\n"
+		if err != nil || p.Text != want {
+			t.Errorf("%q: %v: %q", source, err, p.Text)
+		}
+		_, _, err = TemplateFor(t.Context(), source, tokens("<s>"))
+		if source == "" && !errors.Is(err, ErrNoTemplate) || source != "" && (err == nil || !strings.Contains(err.Error(), "chat template: template line 1")) {
+			t.Errorf("%q without ChatML's tokens: error %v", source, err)
+		}
 	}
-	got, err := tmpl.RenderMessages([]Message{{Role: System, Content: "Be kind."}, {Role: User, Content: " hi\n"}}, Options{AddGenerationPrompt: true})
-	want := "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n hi\n<|im_end|>\n<|im_start|>assistant\n"
-	if err != nil || got != want {
-		t.Errorf("%v: %q", err, got)
+	// A template that works, or refuses a lone question on purpose, is taken.
+	for _, source := range []string{"{{ messages[0].content }}", "{{ raise_exception('first comes a system message') }}"} {
+		if tmpl, notice, err := TemplateFor(t.Context(), source, chatMLTokens); err != nil || notice != "" || tmpl.source != source {
+			t.Errorf("%q: %v, notice %q", source, err, notice)
+		}
 	}
-	if _, err := TemplateFor("", tokens("<s>")); !errors.Is(err, ErrNoTemplate) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := TemplateFor("{% if %}", tokens()); err == nil || !strings.Contains(err.Error(), "chat template: template line 1") {
-		t.Errorf("error %v", err)
-	}
-	_, err = mustParse(t, "\n{{ raise_exception('roles must alternate') }}").Render(emptyContext())
+	_, err := mustParse(t, "\n{{ raise_exception('roles must alternate') }}").Render(t.Context(), emptyContext(), nil)
 	if err == nil || err.Error() != "chat template: template line 2 refuses: roles must alternate" {
 		t.Errorf("error %v", err)
+	}
+	_, err = mustParse(t, "{{ raise_exception('ä' * 10000) }}").Render(t.Context(), emptyContext(), nil)
+	if n := utf8.RuneCountInString(strings.TrimPrefix(fmt.Sprint(err), "chat template: ")); n != 300 || !utf8.ValidString(err.Error()) {
+		t.Errorf("an error of %d characters: %v", n, err)
+	}
+}
+
+// A template at work ends with its context, whatever it is doing.
+func TestRenderStops(t *testing.T) {
+	for _, source := range []string{
+		"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
+		"{% for i in range(100) %}{{ ('Ab' * 8000000) | title | length }}{% endfor %}", // long single steps
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		started := make(chan struct{})
+		tmpl := mustParse(t, source)
+		tmpl.Now = func() time.Time { close(started); return time.Time{} }
+		done := make(chan error)
+		go func() {
+			_, err := tmpl.Render(ctx, emptyContext(), nil)
+			done <- err
+		}()
+		<-started
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: error %v", source, err)
+		}
 	}
 }
 
@@ -191,11 +238,11 @@ func TestDemoPrompts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range greedy.Cases {
-		text, err := tmpl.RenderMessages([]Message{{Role: User, Content: c.Prompt}}, Options{AddGenerationPrompt: true})
+		p, err := tmpl.RenderMessages(t.Context(), []Message{{Role: User, Content: c.Prompt}}, Options{AddGenerationPrompt: true, Specials: tok.Specials})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if ids := tok.Encode(text, tokenizer.Options{ParseSpecial: true}); !slices.Equal(ids, c.PromptIDs) {
+		if ids := tok.EncodePrompt(p.Text, p.Plain); !slices.Equal(ids, c.PromptIDs) {
 			t.Errorf("%q: ids %v, want %v", c.Prompt, ids, c.PromptIDs)
 		}
 	}

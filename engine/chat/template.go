@@ -3,6 +3,7 @@
 package chat
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -45,17 +46,36 @@ const chatML = `{%- for message in messages -%}
 var ErrNoTemplate = errors.New("the model carries no chat template, and its vocabulary has no <|im_start|> for ChatML: " +
 	"give one by --chat-template-file, or use --raw to let it continue plain text")
 
-// TemplateFor returns a model's template: the one that it carries, or ChatML if
-// source is empty and the vocabulary has ChatML's tokens. hasToken tells whether
-// a text is a token.
-func TemplateFor(source string, hasToken func(text string) bool) (*Template, error) {
-	if source != "" {
-		return ParseTemplate(source)
+// TemplateFor returns the template of a model that carries source: it, or ChatML
+// if there is none or it does not work and the vocabulary has ChatML's tokens. Then
+// notice says so. hasToken tells whether a text is a token.
+func TemplateFor(ctx context.Context, source string, hasToken func(text string) bool) (t *Template, notice string, err error) {
+	if source == "" {
+		err, notice = ErrNoTemplate, "the model carries no chat template"
+	} else if t, err = ParseTemplate(source); err == nil {
+		if err = t.try(ctx); err == nil || ctx.Err() != nil {
+			return t, "", err
+		}
 	}
 	if !hasToken("<|im_start|>") || !hasToken("<|im_end|>") {
-		return nil, ErrNoTemplate
+		return nil, "", err
 	}
-	return ParseTemplate(chatML)
+	if notice == "" {
+		notice = "the model's own template fails (" + err.Error() + ")"
+	}
+	t, err = ParseTemplate(chatML)
+	return t, notice + ": ChatML is used, which its vocabulary has tokens for; --chat-template-file gives another", err
+}
+
+// try renders a question. A template may refuse it, which is for the conversation
+// to find out; any other failure is its own.
+func (t *Template) try(ctx context.Context) error {
+	_, err := t.RenderMessages(ctx, []Message{{Role: User, Content: "?"}}, Options{AddGenerationPrompt: true})
+	var e *jinja.Error
+	if errors.As(err, &e) && e.Raised {
+		return nil
+	}
+	return err
 }
 
 // Thinks reports whether thinking can be switched: the template looks at
@@ -75,13 +95,46 @@ func (t *Template) Reasons() bool {
 	return false
 }
 
-// Render executes the template on a whole context.
-func (t *Template) Render(context Values) (string, error) {
-	text, err := t.parsed.Render(context, jinja.Options{Now: t.Now()})
-	if err != nil {
-		return "", fmt.Errorf("chat template: %w", err)
+// Render executes the template on a whole context. specials returns the places
+// where a text spells out a special token, overlapping ones included; inside the
+// messages those are text. With nil all of them are tokens. Render returns as soon
+// as ctx ends: then the template, which looks at ctx too, is left behind.
+func (t *Template) Render(ctx context.Context, vars Values, specials func(text string) [][2]int) (Prompt, error) {
+	var standIns map[rune]rune
+	if specials != nil {
+		var err error
+		if vars, standIns, err = plainContents(vars, t.source, specials); err != nil {
+			return Prompt{}, err
+		}
 	}
-	return text, nil
+	type result struct {
+		text   string
+		err    error
+		failed any // a bug of ours, to be raised where it can be told
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			r.failed = recover()
+			done <- r
+		}()
+		r.text, r.err = t.parsed.Render(ctx, vars, jinja.Options{Now: t.Now(), StandIns: standIns})
+	}()
+	select {
+	case <-ctx.Done():
+		return Prompt{}, ctx.Err()
+	case r := <-done:
+		switch {
+		case r.failed != nil:
+			panic(r.failed)
+		case r.err != nil && ctx.Err() != nil:
+			return Prompt{}, ctx.Err()
+		case r.err != nil:
+			return Prompt{}, fmt.Errorf("chat template: %w", r.err)
+		}
+		return uncover(r.text, standIns), nil
+	}
 }
 
 // Options are what a template is told beside the messages.
@@ -90,16 +143,17 @@ type Options struct {
 	EnableThinking      *bool // nil leaves it to the template
 	Tools               any   // a *jinja.List of tool definitions, or nil
 	BOS, EOS            string
+	Specials            func(text string) [][2]int // see Render
 }
 
 // RenderMessages executes the template on messages.
-func (t *Template) RenderMessages(messages []Message, o Options) (string, error) {
-	return t.Render(t.context(messages, o))
+func (t *Template) RenderMessages(ctx context.Context, messages []Message, o Options) (Prompt, error) {
+	return t.Render(ctx, t.variables(messages, o), o.Specials)
 }
 
-// context builds the variables that templates look for. A variable that has
+// variables builds the variables that templates look for. A variable that has
 // nothing to say is left out, because templates ask whether it is defined.
-func (t *Template) context(messages []Message, o Options) Values {
+func (t *Template) variables(messages []Message, o Options) Values {
 	list := jinja.NewList()
 	for _, m := range messages {
 		list.Items = append(list.Items, t.message(m))

@@ -45,12 +45,9 @@ type match struct {
 	id         int32
 }
 
-// find returns the special tokens of a text, in order and without overlap.
-// Control and unknown tokens count only if all is set.
-//
-// As in llama.cpp, the longest token wins wherever it lies, even if a shorter one
-// that overlaps it begins earlier.
-func (t *trie) find(text string, all bool) []match {
+// every returns the special tokens of a text by their beginning, overlapping ones
+// included. Control and unknown tokens count only if all is set.
+func (t *trie) every(text string, all bool) []match {
 	var found []match
 	for i := 0; i < len(text); i++ {
 		if !t.first[text[i]] {
@@ -67,6 +64,23 @@ func (t *trie) find(text string, all bool) []match {
 				found = append(found, match{i, j + 1, id})
 			}
 		}
+	}
+	return found
+}
+
+// find returns the special tokens of a text, in order and without overlap.
+// Control and unknown tokens count only if all is set, and not over one of the
+// places in plain, which ascend.
+//
+// As in llama.cpp, the longest token wins wherever it lies, even if a shorter one
+// that overlaps it begins earlier.
+func (t *trie) find(text string, all bool, plain []int) []match {
+	found := t.every(text, all)
+	if len(plain) > 0 {
+		found = slices.DeleteFunc(found, func(m match) bool {
+			i, _ := slices.BinarySearch(plain, m.start)
+			return i < len(plain) && plain[i] < m.end && t.vocab.kinds[m.id].special()
+		})
 	}
 	if len(found) < 2 {
 		return found

@@ -138,13 +138,15 @@ func known[V any](m map[string]V) string {
 
 // Encode returns the ids of a text. Bytes that are not UTF-8 are kept: decoding
 // the ids gives the same bytes again.
-func (t *Tokenizer) Encode(text string, o Options) []int32 {
+func (t *Tokenizer) Encode(text string, o Options) []int32 { return t.encode(text, o, nil) }
+
+func (t *Tokenizer) encode(text string, o Options, plain []int) []int32 {
 	ids := make([]int32, 0, len(text)/3+4)
 	if o.AddSpecial && t.addBOS {
 		ids = append(ids, t.bos)
 	}
 	end := 0
-	for _, m := range t.specials.find(text, o.ParseSpecial) {
+	for _, m := range t.specials.find(text, o.ParseSpecial, plain) {
 		ids = t.model.encode(ids, text[end:m.start])
 		ids = append(ids, m.id)
 		end = m.end
@@ -156,11 +158,23 @@ func (t *Tokenizer) Encode(text string, o Options) []int32 {
 	return ids
 }
 
+// Specials returns the places in a text, from and up to, where a token is spelled
+// out that only Options.ParseSpecial recognises; overlapping ones included.
+func (t *Tokenizer) Specials(text string) [][2]int {
+	var places [][2]int
+	for _, m := range t.specials.every(text, true) {
+		if t.kinds[m.id].special() {
+			places = append(places, [2]int{m.start, m.end})
+		}
+	}
+	return places
+}
+
 // EncodePrompt returns the ids of a rendered chat template: special tokens are
-// parsed, BOS is put in front where the model asks for it and the template has
+// parsed, except over one of the places in plain, which ascend; BOS is put in front where the model asks for it and the template has
 // not written it, and no EOS behind, since the model goes on from here.
-func (t *Tokenizer) EncodePrompt(text string) []int32 {
-	ids := t.Encode(text, Options{ParseSpecial: true})
+func (t *Tokenizer) EncodePrompt(text string, plain []int) []int32 {
+	ids := t.encode(text, Options{ParseSpecial: true}, plain)
 	if t.addBOS && (len(ids) == 0 || ids[0] != t.bos) {
 		ids = slices.Insert(ids, 0, t.bos)
 	}

@@ -162,12 +162,20 @@ func TestEncodePrompt(t *testing.T) {
 	m[keyAddBOS], m[keyAddEOS] = true, true
 	tok := mustNew(t, m)
 	for text, want := range map[string][]int32{"hell": {259, 258}, "<s>hell": {259, 258}, "": {259}, "hell<s>": {259, 258, 259}} {
-		if got := tok.EncodePrompt(text); !slices.Equal(got, want) {
+		if got := tok.EncodePrompt(text, nil); !slices.Equal(got, want) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
-	if got := mustNew(t, tiny()).EncodePrompt("hell"); !slices.Equal(got, []int32{258}) {
+	if got := mustNew(t, tiny()).EncodePrompt("hell", nil); !slices.Equal(got, []int32{258}) {
 		t.Errorf("got %v", got)
+	}
+	// What came out of a message is text.
+	const text = "<s>hell<s>hell<s>"
+	if got := mustNew(t, tiny()).EncodePrompt(text, []int{8}); !slices.Equal(got, slices.Concat([]int32{259, 258}, tok.Encode("<s>hell", Options{})[:4], []int32{259})) {
+		t.Errorf("got %v", got)
+	}
+	if got := tok.Specials(text); !slices.Equal(got, [][2]int{{0, 3}, {7, 10}, {14, 17}}) {
+		t.Errorf("places %v", got)
 	}
 }
 

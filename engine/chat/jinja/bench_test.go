@@ -29,7 +29,7 @@ func BenchmarkRender(b *testing.B) {
 	context.Set("add_generation_prompt", true)
 	b.ReportAllocs()
 	for b.Loop() {
-		text, err := tmpl.Render(context, Options{})
+		text, err := tmpl.Render(b.Context(), context, Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"errors"
 	"os"
 	"testing"
@@ -46,10 +47,10 @@ func TestCases(t *testing.T) {
 	}
 }
 
-func render(source string, context *Dict) (string, error) {
+func render(source string, vars *Dict) (string, error) {
 	tmpl, err := Parse(source)
 	if err != nil {
 		return "", err
 	}
-	return tmpl.Render(context, Options{Now: goldenNow})
+	return tmpl.Render(context.Background(), vars, Options{Now: goldenNow})
 }

@@ -60,12 +60,7 @@ func (st *state) arg(a *arguments, i int, name string) any {
 
 func (st *state) copyDict(d *Dict) *Dict {
 	st.alloc(64 * d.Len())
-	c := NewDict()
-	for key, i := range d.index {
-		c.index[key] = i
-	}
-	c.keys, c.vals = slices.Clone(d.keys), slices.Clone(d.vals)
-	return c
+	return d.Clone()
 }
 
 func dictGet(st *state, d *Dict, a *arguments) any {

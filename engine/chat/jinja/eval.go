@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -10,13 +11,28 @@ import (
 
 // state is one rendering.
 type state struct {
-	limits Limits
-	now    time.Time
-	out    *strings.Builder // where output goes: the text, or a macro's result
-	line   int              // of the node that is evaluated
-	steps  int
-	bytes  int
-	depth  int
+	ctx      context.Context
+	limits   Limits
+	now      time.Time
+	standIns map[rune]rune
+	out      *strings.Builder // where output goes: the text, or a macro's result
+	line     int              // of the node that is evaluated
+	steps    int
+	polled   int // steps when ctx was last looked at
+	bytes    int
+	depth    int
+}
+
+// pollSteps is how many steps may pass between looks at the context: well under a
+// millisecond.
+const pollSteps = 4096
+
+// poll ends the rendering if its context has ended.
+func (st *state) poll() {
+	st.polled = st.steps
+	if err := st.ctx.Err(); err != nil {
+		panic(stopped{err})
+	}
 }
 
 // step counts one evaluated node.
@@ -26,6 +42,9 @@ func (st *state) step() { st.charge(1) }
 func (st *state) charge(n int) {
 	if st.steps += n; st.steps > st.limits.Steps {
 		fail(st.line, "stopped after %d steps", st.limits.Steps)
+	}
+	if st.steps-st.polled >= pollSteps {
+		st.poll()
 	}
 }
 

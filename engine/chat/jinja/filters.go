@@ -180,7 +180,12 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "'", "
 func filterEscape(st *state, v any, a *arguments) any {
 	s := st.str(v)
 	st.alloc(5 * len(s))
-	return escaper.Replace(s)
+	return escaper.Replace(strings.Map(func(r rune) rune {
+		if original := st.standIns[r]; original != 0 && strings.ContainsRune(`&<>'"`, original) {
+			return original
+		}
+		return r
+	}, s))
 }
 
 // edge is the first or last item.
@@ -403,7 +408,7 @@ func filterReplace(st *state, v any, a *arguments) any {
 
 // replace is str.replace; a negative count means all.
 func (st *state) replace(s, old, with string, count int64) string {
-	n := int64(strings.Count(s, old)) // for an empty old: places between characters
+	n := int64(strings.Count(st.see(s), st.see(old))) // for an empty old: places between characters
 	st.charge(len(s) / 16)
 	if count >= 0 {
 		n = min(n, count)
@@ -413,7 +418,7 @@ func (st *state) replace(s, old, with string, count int64) string {
 		grown = math.MaxInt32
 	}
 	st.alloc(len(s) + int(grown))
-	return strings.Replace(s, old, with, int(n))
+	return st.replaceIn(s, old, with, int(n))
 }
 
 func filterReverse(st *state, v any, a *arguments) any {
@@ -584,7 +589,7 @@ func filterTrim(st *state, v any, a *arguments) any {
 	s := st.str(v)
 	st.charge(len(s) / 64)
 	if chars, ok := a.take(0, "chars"); ok && chars != nil {
-		return strings.Trim(s, st.str(chars))
+		return st.trim(s, st.str(chars), true, true)
 	}
 	return strings.TrimFunc(s, isSpace)
 }

@@ -49,7 +49,7 @@ func goldens(t *testing.T, dir string) (templates, equal int) {
 			if !ok {
 				continue // Python's sandbox failed; see README section 6
 			}
-			got, err := tmpl.Render(context.(*Dict), Options{Now: goldenNow})
+			got, err := tmpl.Render(t.Context(), context.(*Dict), Options{Now: goldenNow})
 			if err != nil {
 				t.Errorf("%s/%s: %v", name, caseName, err)
 			} else if got != want {

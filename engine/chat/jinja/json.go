@@ -77,6 +77,11 @@ func readJSON(d *json.Decoder, depth int) (any, error) {
 func filterFromJSON(st *state, v any, a *arguments) any {
 	s := st.str(v)
 	st.alloc(16 * len(s))
+	for r := range st.standIns {
+		if r < ' ' { // JSON knows control characters as escapes only
+			s = strings.ReplaceAll(s, string(r), `\u`+hex(r, 4))
+		}
+	}
 	out, err := FromJSON([]byte(s))
 	if err != nil {
 		fail(st.line, "from_json: %v", err)
@@ -215,6 +220,8 @@ func (e *encoder) str(s string) {
 	e.b.WriteByte('"')
 	for _, r := range s {
 		switch {
+		case e.st.isStandIn(r):
+			e.b.WriteRune(r)
 		case r == '"' || r == '\\':
 			e.b.WriteByte('\\')
 			e.b.WriteRune(r)

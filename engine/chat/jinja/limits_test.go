@@ -62,7 +62,7 @@ func TestLimits(t *testing.T) {
 	} {
 		tmpl, err := Parse(source)
 		if err == nil {
-			_, err = tmpl.Render(NewDict(), Options{Limits: Limits{Steps: 1_000_000}})
+			_, err = tmpl.Render(t.Context(), NewDict(), Options{Limits: Limits{Steps: 1_000_000}})
 		}
 		var e *Error
 		switch {
@@ -89,11 +89,11 @@ func TestSetLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range []Limits{{Steps: 500}, {Bytes: 9000}, {Text: 9000}} {
-		if _, err := tmpl.Render(NewDict(), Options{Limits: l}); err == nil || !strings.Contains(err.Error(), "stopped") {
+		if _, err := tmpl.Render(t.Context(), NewDict(), Options{Limits: l}); err == nil || !strings.Contains(err.Error(), "stopped") {
 			t.Errorf("%+v: error %v", l, err)
 		}
 	}
-	if text, err := tmpl.Render(NewDict(), Options{}); err != nil || len(text) != 10000 {
+	if text, err := tmpl.Render(t.Context(), NewDict(), Options{}); err != nil || len(text) != 10000 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }
@@ -127,7 +127,7 @@ func FuzzRender(f *testing.F) {
 			if jsonErr != nil {
 				t.Fatal(jsonErr)
 			}
-			_, err = tmpl.Render(v.(*Dict), Options{Limits: Limits{Steps: 100000, Bytes: 1 << 22, Text: 1 << 20, Depth: 20}})
+			_, err = tmpl.Render(t.Context(), v.(*Dict), Options{Limits: Limits{Steps: 100000, Bytes: 1 << 22, Text: 1 << 20, Depth: 20}})
 		}
 		var e *Error
 		if err != nil && (!errors.As(err, &e) || e.Line < 1) {

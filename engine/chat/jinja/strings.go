@@ -46,10 +46,18 @@ func init() {
 		"lstrip":     func(st *state, s string, a *arguments) any { return st.strip(s, a, true, false) },
 		"partition":  func(st *state, s string, a *arguments) any { return st.partition(s, a, false) },
 		"removeprefix": func(st *state, s string, a *arguments) any {
-			return strings.TrimPrefix(s, st.stringArg(a, 0, "prefix"))
+			prefix := st.stringArg(a, 0, "prefix")
+			if strings.HasPrefix(st.see(s), st.see(prefix)) {
+				return s[len(prefix):]
+			}
+			return s
 		},
 		"removesuffix": func(st *state, s string, a *arguments) any {
-			return strings.TrimSuffix(s, st.stringArg(a, 0, "suffix"))
+			suffix := st.stringArg(a, 0, "suffix")
+			if strings.HasSuffix(st.see(s), st.see(suffix)) {
+				return s[:len(s)-len(suffix)]
+			}
+			return s
 		},
 		"replace":    methodReplace,
 		"rfind":      func(st *state, s string, a *arguments) any { return st.find(s, a, strings.LastIndex) },
@@ -149,7 +157,7 @@ func methodZfill(st *state, s string, a *arguments) any {
 
 func methodCount(st *state, s string, a *arguments) any {
 	st.charge(len(s) / 16)
-	return int64(strings.Count(s, st.stringArg(a, 0, "sub")))
+	return int64(strings.Count(st.see(s), st.see(st.stringArg(a, 0, "sub"))))
 }
 
 func methodReplace(st *state, s string, a *arguments) any {
@@ -165,17 +173,18 @@ func (st *state) affix(s string, a *arguments, has func(s, affix string) bool) a
 			return false
 		}
 	}
+	s = st.see(s)
 	v, _ := a.take(0, "prefix")
 	if t, ok := v.(*List); ok && t.kind == isTuple {
 		for _, item := range t.Items {
 			st.step()
-			if x, ok := item.(string); ok && has(s, x) {
+			if x, ok := item.(string); ok && has(s, st.see(x)) {
 				return true
 			}
 		}
 		return false
 	}
-	return has(s, st.stringArg(a, 0, "prefix"))
+	return has(s, st.see(st.stringArg(a, 0, "prefix")))
 }
 
 // bounded cuts a string at the arguments start and end, which count characters.
@@ -208,7 +217,7 @@ func (st *state) find(s string, a *arguments, index func(s, sub string) int) any
 			return int64(-1)
 		}
 	}
-	i := index(s, st.stringArg(a, 0, "sub"))
+	i := index(st.see(s), st.see(st.stringArg(a, 0, "sub")))
 	if i < 0 {
 		return int64(-1)
 	}
@@ -244,16 +253,27 @@ func methodJoin(st *state, s string, a *arguments) any {
 // strip takes white space, or the characters of the argument, off the ends.
 func (st *state) strip(s string, a *arguments, left, right bool) any {
 	st.charge(len(s) / 64)
-	cut := isSpace
 	if chars, ok := a.take(0, "chars"); ok && chars != nil {
-		set := st.stringArg(a, 0, "chars")
-		cut = func(r rune) bool { return strings.ContainsRune(set, r) }
+		return st.trim(s, st.stringArg(a, 0, "chars"), left, right)
 	}
 	if left {
-		s = strings.TrimLeftFunc(s, cut)
+		s = strings.TrimLeftFunc(s, isSpace)
 	}
 	if right {
-		s = strings.TrimRightFunc(s, cut)
+		s = strings.TrimRightFunc(s, isSpace)
+	}
+	return s
+}
+
+// trim takes the characters of a set off the ends.
+func (st *state) trim(s, set string, left, right bool) string {
+	seen, set := st.see(s), st.see(set)
+	if left {
+		kept := strings.TrimLeft(seen, set)
+		s, seen = s[len(s)-len(kept):], kept
+	}
+	if right {
+		s = s[:len(strings.TrimRight(seen, set))]
 	}
 	return s
 }
@@ -264,9 +284,10 @@ func (st *state) partition(s string, a *arguments, last bool) any {
 		fail(st.line, "empty separator")
 	}
 	st.charge(len(s) / 16)
-	i, parts := strings.Index(s, sep), []any{s, "", ""}
+	seen, seenSep := st.see(s), st.see(sep)
+	i, parts := strings.Index(seen, seenSep), []any{s, "", ""}
 	if last {
-		i, parts = strings.LastIndex(s, sep), []any{"", "", s}
+		i, parts = strings.LastIndex(seen, seenSep), []any{"", "", s}
 	}
 	if i >= 0 {
 		parts = []any{s[:i], sep, s[i+len(sep):]}
@@ -296,16 +317,17 @@ func splitText(st *state, s, sep string, limit int64, right bool) []string {
 	if sep == "" {
 		fail(st.line, "empty separator")
 	}
-	n := int64(strings.Count(s, sep))
+	n := int64(strings.Count(st.see(s), st.see(sep)))
 	if limit < 0 || limit >= n {
-		return strings.Split(s, sep)
+		return st.splitIn(s, sep, -1)
 	}
 	if !right {
-		return strings.SplitN(s, sep, int(limit)+1)
+		return st.splitIn(s, sep, int(limit)+1)
 	}
 	parts := make([]string, limit+1)
+	seen, seenSep := st.see(s), st.see(sep)
 	for i := limit; i > 0; i-- {
-		at := strings.LastIndex(s, sep)
+		at := strings.LastIndex(seen[:len(s)], seenSep)
 		parts[i], s = s[at+len(sep):], s[:at]
 	}
 	parts[0] = s

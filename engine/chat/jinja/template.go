@@ -13,9 +13,11 @@
 package jinja
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // maxSource is the length in bytes of the longest template that is parsed. The
@@ -36,12 +38,21 @@ type Error struct {
 	Raised bool   // the template itself called raise_exception
 }
 
-// Error says what is wrong and in which line.
+// maxMessage is the length in characters of an error's text. A template may raise
+// one of any length, made of the messages that it was given.
+const maxMessage = 300
+
+// Error says what is wrong and in which line, in at most maxMessage characters.
 func (e *Error) Error() string {
+	what := ":"
 	if e.Raised {
-		return fmt.Sprintf("template line %d refuses: %s", e.Line, e.Msg)
+		what = " refuses:"
 	}
-	return fmt.Sprintf("template line %d: %s", e.Line, e.Msg)
+	text := fmt.Sprintf("template line %d%s %s", e.Line, what, e.Msg)
+	if utf8.RuneCountInString(text) <= maxMessage {
+		return text
+	}
+	return string([]rune(text)[:maxMessage-3]) + "..."
 }
 
 // Limits bound one rendering. A zero field means its default.
@@ -69,6 +80,11 @@ func (l Limits) orDefault() Limits {
 type Options struct {
 	Now    time.Time // what strftime_now tells
 	Limits Limits
+	// StandIns are characters in the strings of the context that stand for others
+	// of the same number of bytes. To the template they are those others: whatever
+	// compares, finds or escapes sees them. The output still holds them, so that
+	// its reader can tell which of its characters came out of the context.
+	StandIns map[rune]rune
 }
 
 // Parse reads a template. Its error is an *Error.
@@ -81,16 +97,17 @@ func Parse(source string) (t *Template, err error) {
 	return &Template{body: p.template()}, nil
 }
 
-// Render executes the template on a context. The names of the context are the
-// template's variables. Its error is an *Error.
-func (t *Template) Render(context *Dict, o Options) (text string, err error) {
+// Render executes the template. The names in vars are the template's variables.
+// Its error is an *Error, or that of ctx.
+func (t *Template) Render(ctx context.Context, vars *Dict, o Options) (text string, err error) {
 	defer catch(&err)
-	st := &state{limits: o.Limits.orDefault(), now: o.Now, out: new(strings.Builder), line: 1}
+	st := &state{ctx: ctx, limits: o.Limits.orDefault(), now: o.Now, standIns: o.StandIns, out: new(strings.Builder), line: 1}
+	st.poll()
 	globals := st.globals()
 	top := globals.child()
-	for i, k := range context.keys {
+	for i, k := range vars.keys {
 		if name, ok := k.(string); ok {
-			top.set(name, context.vals[i])
+			top.set(name, vars.vals[i])
 		}
 	}
 	st.block(t.body, top)
@@ -102,11 +119,16 @@ func fail(line int, format string, args ...any) {
 	panic(&Error{Line: line, Msg: fmt.Sprintf(format, args...)})
 }
 
+// stopped ends a rendering whose context has ended.
+type stopped struct{ error }
+
 func catch(err *error) {
 	switch r := recover().(type) {
 	case nil:
 	case *Error:
 		*err = r
+	case stopped:
+		*err = r.error
 	default:
 		panic(r) // a bug of ours, not of the template
 	}

@@ -1,7 +1,9 @@
 package jinja
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -54,6 +56,11 @@ func NewDict() *Dict { return &Dict{index: map[any]int{}} }
 
 // Len returns the number of entries.
 func (d *Dict) Len() int { return len(d.keys) }
+
+// Clone returns a copy with the same values.
+func (d *Dict) Clone() *Dict {
+	return &Dict{keys: slices.Clone(d.keys), vals: slices.Clone(d.vals), index: maps.Clone(d.index)}
+}
 
 // Get returns the value of a key.
 func (d *Dict) Get(key string) (any, bool) { return d.get(key) }
@@ -115,8 +122,10 @@ type tupleKey struct{ text string }
 // the same key.
 func (st *state) hashKey(v any) any {
 	switch v := v.(type) {
-	case nil, string, int64:
+	case nil, int64:
 		return v
+	case string:
+		return st.see(v)
 	case bool:
 		return asInt(v)
 	case float64:
@@ -236,7 +245,7 @@ func (st *state) writeRepr(b *strings.Builder, v any, depth int) {
 	case float64:
 		b.WriteString(formatFloat(v))
 	case string:
-		writeQuoted(b, v)
+		st.writeQuoted(b, v)
 	case *List:
 		ends := "[]"
 		if v.kind == isTuple {
@@ -298,7 +307,7 @@ func formatFloat(f float64) string {
 }
 
 // writeQuoted is Python's repr of a str.
-func writeQuoted(b *strings.Builder, s string) {
+func (st *state) writeQuoted(b *strings.Builder, s string) {
 	quote := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
 		quote = '"'
@@ -306,6 +315,8 @@ func writeQuoted(b *strings.Builder, s string) {
 	b.WriteByte(quote)
 	for _, r := range s {
 		switch {
+		case st.isStandIn(r):
+			b.WriteRune(r)
 		case r == rune(quote) || r == '\\':
 			b.WriteByte('\\')
 			b.WriteRune(r)
@@ -412,7 +423,7 @@ func (st *state) equal(a, b any, depth int) bool {
 	case string:
 		b, ok := b.(string)
 		st.charge(min(len(a), len(b)) / 64)
-		return ok && a == b
+		return ok && st.same(a, b)
 	case *List:
 		b, ok := b.(*List)
 		if !ok || a.kind != b.kind || len(a.Items) != len(b.Items) {
@@ -464,7 +475,7 @@ func (st *state) less(a, b any) bool {
 	case string:
 		if b, ok := b.(string); ok {
 			st.charge(min(len(a), len(b)) / 64)
-			return a < b // UTF-8 keeps the order of code points
+			return st.see(a) < st.see(b) // UTF-8 keeps the order of code points
 		}
 	case *List:
 		if b, ok := b.(*List); ok && a.kind == b.kind {
@@ -499,7 +510,7 @@ func (st *state) contains(b, a any) bool {
 			fail(st.line, "%s cannot be in a string", typeName(a))
 		}
 		st.charge(len(b) / 16)
-		return strings.Contains(b, s)
+		return strings.Contains(st.see(b), st.see(s))
 	case *Dict:
 		_, ok := b.get(st.hashKey(a))
 		return ok
