@@ -53,7 +53,7 @@ func (s *Session) Again(ctx context.Context, onDelta func(backend.Delta)) (*back
 		return nil, ErrNothingToRepeat
 	}
 	b := *s.last
-	b.request.OnDelta = onDelta
+	b.request.OnDelta, b.request.OnPrefill = onDelta, nil
 	s.conversation = *b.conversation.Clone()
 	if s.streamer != nil {
 		s.streamer.Empty()
@@ -248,6 +248,12 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 		}
 		return stopError, err
 	}
+	tell := func(done int) {
+		if f := b.request.OnPrefill; f != nil {
+			f(done, len(ids)-b.base)
+		}
+	}
+	tell(0)
 	marks := b.marks
 	for at := b.base; at < len(ids); {
 		n := min(s.cfg.UBatch, len(ids)-at)
@@ -269,6 +275,7 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 			}
 		}
 		s.meter.prefilled(at - b.base)
+		tell(at - b.base)
 	}
 	for step := 1; ; step++ {
 		id, err := sampler.Sample(s.logits)

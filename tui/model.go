@@ -350,9 +350,14 @@ func (m *Model) take(s *profile.Snapshot) {
 		m.spare = before
 	}
 	if n := s.DroppedTurns; n > m.dropped && m.answer != nil {
-		m.chat.noteBefore(m.answer, m.now(), fmt.Sprintf("the context is full: the oldest %s dropped", term.Plural(int64(n-m.dropped), "turn")))
+		m.chat.noteBefore(m.answer, m.now(), droppedText(n-m.dropped))
 	}
 	m.dropped = s.DroppedTurns
+}
+
+// droppedText says that a conversation no longer fits.
+func droppedText(turns int) string {
+	return fmt.Sprintf("the context is full: the oldest %s dropped", term.Plural(int64(turns), "turn"))
 }
 
 // show makes the panes draw a snapshot.

@@ -18,6 +18,8 @@ import (
 	"bmoe/internal/crash"
 	"bmoe/profile"
 	"bmoe/tui/term"
+
+	xterm "github.com/charmbracelet/x/term"
 )
 
 // plainChat is the line by line chat: it only ever writes at the end, so that
@@ -28,14 +30,19 @@ type plainChat struct {
 	eng  Engine
 	out  *bufio.Writer
 	runs runList
+
+	width   func() int // columns to break lines at, or 0
+	fold    term.Folder
+	notes   io.Writer // where a long prefill is told of
+	dropped int       // turns that no longer fit the context, as last told
 }
 
 // runPlain chats without a screen until the input ends or /quit.
 func runPlain(ctx context.Context, o Options) error {
-	caps := term.Detect(o.Environ)
-	th := &term.Theme{G: term.ASCIIGlyphs, ASCIIText: caps.NotUTF8}
-	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, again: "/again"}}
-	p.out.WriteString(th.Shown("loading " + term.CleanLine(o.Name)))
+	th := &term.Theme{G: term.ASCIIGlyphs, ASCIIText: term.Detect(o.Environ).NotUTF8}
+	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, again: "/again"},
+		width: columnsOf(o.Output), notes: o.Errors}
+	p.write("loading " + term.CleanLine(o.Name))
 	if err := p.flush(); err != nil {
 		return err
 	}
@@ -60,14 +67,45 @@ func (p *plainChat) progress() func(string, float64) {
 		mu.Lock()
 		defer mu.Unlock()
 		if stage != last && stage != "" {
-			p.out.WriteString(p.th.Shown(mark + term.CleanLine(stage)))
+			p.write(mark + term.CleanLine(stage))
 			last, mark = stage, ", "
 			p.out.Flush() // a write that fails shows at the prompt
 		}
 	}
 }
 
-func (p *plainChat) say(s string) { p.out.WriteString(p.th.Shown(s) + "\n") }
+// columnsOf returns a function that tells how wide a terminal is now. Lines that
+// do not go to one are not broken.
+func columnsOf(w io.Writer) func() int {
+	f, ok := w.(*os.File)
+	if !ok || !xterm.IsTerminal(f.Fd()) {
+		return func() int { return 0 }
+	}
+	return func() int {
+		columns, _, err := xterm.GetSize(f.Fd())
+		if err != nil {
+			return 0 // the terminal breaks the lines then
+		}
+		return columns
+	}
+}
+
+// write writes text up to its last word's end; stream leaves that to what follows.
+func (p *plainChat) write(s string) {
+	p.stream(s)
+	var b strings.Builder
+	p.fold.Flush(&b)
+	p.out.WriteString(b.String())
+}
+
+func (p *plainChat) stream(s string) {
+	p.fold.Width = p.width()
+	var b strings.Builder
+	p.fold.Write(&b, p.th.Shown(s))
+	p.out.WriteString(b.String())
+}
+
+func (p *plainChat) say(s string) { p.write(s + "\n") }
 
 // chat is the loop: a line in, an answer out.
 func (p *plainChat) chat(ctx context.Context) error {
@@ -84,10 +122,11 @@ func (p *plainChat) chat(ctx context.Context) error {
 	lines := readLines(p.o.Input)
 	for {
 		p.out.WriteString("you: ")
-		if err := p.out.Flush(); err != nil {
-			return fmt.Errorf("writing: %w", err)
+		if err := p.flush(); err != nil {
+			return err
 		}
 		text, err := p.message(ctx, lines)
+		p.fold.Begin() // what was typed ended a line
 		switch {
 		case err == io.EOF:
 			p.say("")
@@ -172,7 +211,9 @@ func (p *plainChat) message(ctx context.Context, lines <-chan inputLine) (string
 func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Context, func(backend.Delta)) (*backend.Run, error)) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
-	run, err := f(ctx, p.begin().delta)
+	w := p.begin()
+	run, err := f(ctx, w.delta)
+	w.open()
 	p.finish(run, err, again)
 }
 
@@ -195,11 +236,15 @@ func (p *plainChat) finish(run *backend.Run, err error, again bool) {
 
 // ended tells what a run cost.
 func (p *plainChat) ended(run *backend.Run) {
+	var s profile.Snapshot
+	p.eng.Snapshot(&s)
+	if n := s.DroppedTurns - p.dropped; n > 0 {
+		p.say("[" + droppedText(n) + "]")
+	}
+	p.dropped = s.DroppedTurns
 	if run == nil {
 		return
 	}
-	var s profile.Snapshot
-	p.eng.Snapshot(&s)
 	p.runs.add(run, s.PromptDone)
 	p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.summary(run)))
 }
@@ -210,14 +255,26 @@ type plainAnswer struct {
 	c, rc             term.Cleaner
 	b                 strings.Builder
 	reasoning, column bool
+	// open ends the notes of how far reading the prompt is, and begins the answer's
+	// line. Only the first call does something.
+	open func()
 }
 
 func (p *plainChat) begin() *plainAnswer {
-	p.out.WriteString("bmoe: ")
-	return &plainAnswer{p: p}
+	var due profile.PrefillNotes
+	stopNotes := WatchPrefill(p.eng.Snapshot, func(s *profile.Snapshot) {
+		if due.Due(s) {
+			fmt.Fprintf(p.notes, "reading the prompt: %s\n", s.PrefillText())
+		}
+	})
+	return &plainAnswer{p: p, open: sync.OnceFunc(func() {
+		stopNotes()
+		p.stream("bmoe: ")
+	})}
 }
 
 func (w *plainAnswer) delta(d backend.Delta) {
+	w.open()
 	w.b.Reset()
 	if d.Reasoning != "" {
 		if !w.reasoning {
@@ -233,7 +290,7 @@ func (w *plainAnswer) delta(d backend.Delta) {
 		w.column = true
 		w.c.Write(&w.b, d.Text)
 	}
-	w.p.out.WriteString(w.p.th.Shown(w.b.String()))
+	w.p.stream(w.b.String())
 	w.p.out.Flush() // a write that fails shows at the next prompt
 }
 
@@ -251,6 +308,7 @@ func (p *plainChat) repeat(ctx context.Context) {
 	var w *plainAnswer
 	runs, err := ab.Pair(ctx, tuned{p.eng}, old, now, func(l ab.Leg) {
 		if l.Done != nil {
+			w.open()
 			p.say("")
 			p.ended(l.Done)
 		}
@@ -260,6 +318,9 @@ func (p *plainChat) repeat(ctx context.Context) {
 		p.say(legTag(l))
 		w = p.begin()
 	}, func(d backend.Delta) { w.delta(d) })
+	if w != nil {
+		w.open()
+	}
 	var run *backend.Run
 	if len(runs) > 0 {
 		run = runs[len(runs)-1]
@@ -294,6 +355,7 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		return
 	case "new":
 		p.eng.NewChat()
+		p.dropped = 0
 		p.say("new chat")
 		return
 	case "runs":

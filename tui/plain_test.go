@@ -1,11 +1,17 @@
 package tui
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+
+	"bmoe/engine/backend"
+	"bmoe/profile"
+	"bmoe/tui/term"
 )
 
 func plainSession(t *testing.T, f *fakeEngine, in string, environ ...string) (string, error) {
@@ -99,5 +105,66 @@ func TestPlainAgainMakesThePair(t *testing.T) {
 	}
 	if !f.Config().ReleaseMmap || len(f.prompts) != 2 {
 		t.Errorf("release-mmap %v, prompts %q", f.Config().ReleaseMmap, f.prompts)
+	}
+}
+
+// slowReader is an engine that reads its prompt until somebody has been told so.
+type slowReader struct {
+	*fakeEngine
+	told chan string
+}
+
+func (e *slowReader) Write(b []byte) (int, error) {
+	select {
+	case e.told <- string(b):
+	default: // once is enough
+	}
+	return len(b), nil
+}
+
+func (e *slowReader) Snapshot(s *profile.Snapshot) {
+	e.fakeEngine.Snapshot(s)
+	s.Phase, s.Run, s.Prompt, s.PromptDone, s.Elapsed = profile.Prefill, 1, 3000, 500, 2e9
+}
+
+func (e *slowReader) Generate(ctx context.Context, r backend.Request) (*backend.Run, error) {
+	if got, want := <-e.told, "reading the prompt: 500 of 3000 tokens, about 10 s left\n"; got != want {
+		return nil, errors.New(got)
+	}
+	return e.fakeEngine.Generate(ctx, r)
+}
+
+// A prompt that takes long is told of, and so are turns that no longer fit.
+func TestPlainSignsOfLife(t *testing.T) {
+	e := &slowReader{newFake(), make(chan string)}
+	e.s.DroppedTurns = 2
+	var out bytes.Buffer
+	err := Run(context.Background(), Options{Plain: true, Input: strings.NewReader("hi\nand\n/new\nagain\n"), Output: &out, Errors: e, Environ: []string{"TERM=xterm"},
+		Open: func(func(string, float64)) (Engine, error) { return e, nil }})
+	if err != nil || strings.Contains(out.String(), "[failed") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	if n := strings.Count(out.String(), "\n[the context is full: the oldest 2 turns dropped]\n"); n != 2 { // the fake has dropped them after /new too
+		t.Errorf("told %d times of dropped turns:\n%s", n, out.String())
+	}
+}
+
+// Lines are broken at words, the figures' too.
+func TestPlainBreaksLinesAtWords(t *testing.T) {
+	var out bytes.Buffer
+	p := &plainChat{th: &term.Theme{G: term.ASCIIGlyphs}, eng: newFake(), out: bufio.NewWriter(&out), runs: runList{th: &term.Theme{G: term.ASCIIGlyphs}, again: "/again"},
+		width: func() int { return 30 }, notes: io.Discard}
+	p.answer(context.Background(), false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
+		return p.eng.Generate(ctx, backend.Request{Text: "hi", OnDelta: onDelta})
+	})
+	p.flush()
+	const want = "bmoe: (thinking) The lanes\ngive one lane's rate, so reads\nare served in turn.\n(answer) Because the model\nfile is mapped: on this host\n"
+	if !strings.HasPrefix(out.String(), want) {
+		t.Errorf("got %q", out.String())
+	}
+	for line := range strings.SplitSeq(out.String(), "\n") {
+		if len(line) > 30 {
+			t.Errorf("%q has %d columns", line, len(line))
+		}
 	}
 }

@@ -64,6 +64,7 @@ type Options struct {
 
 	Input   io.Reader // standard input if nil
 	Output  io.Writer // standard output if nil
+	Errors  io.Writer // standard error if nil
 	Environ []string  // the process's if nil
 }
 
@@ -83,6 +84,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Output == nil {
 		o.Output = os.Stdout
+	}
+	if o.Errors == nil {
+		o.Errors = os.Stderr
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()

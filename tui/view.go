@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"bmoe/profile"
 	"bmoe/tui/pane"
@@ -340,7 +341,11 @@ func (m *Model) phaseText() string {
 	}
 	switch s.Phase {
 	case profile.Prefill:
-		return fmt.Sprintf("prefill %d/%d", s.PromptDone, s.Prompt)
+		text := fmt.Sprintf("prefill %d/%d", s.PromptDone, s.Prompt)
+		if left := s.PrefillLeft(); left.OK && s.Elapsed >= int64(time.Second) {
+			text += ", " + profile.About(left.Value) + " left"
+		}
+		return text
 	case profile.Decode:
 		if s.Steps > 0 {
 			return fmt.Sprintf("decoding %d/%d", s.Step, s.Steps)

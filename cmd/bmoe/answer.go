@@ -16,6 +16,7 @@ import (
 // reporter tells of a plain run as it goes.
 type reporter interface {
 	opened(s *engine.Session, loadNanos int64) error
+	prefilled(done, of int) error
 	delta(d backend.Delta) error
 	finished(run *backend.Run) error
 }
@@ -44,6 +45,7 @@ func answer(ctx context.Context, o *options, out *output) error {
 	case o.progress:
 		rep = &progressReport{out: out, session: s}
 	default:
+		status.lines = true // who reads JSON has it there
 		rep = &textReport{out: out, status: status, safe: isTerminal(os.Stdout)}
 	}
 	err = generate(ctx, s, o, prompt, rep, status, clock.Now()-began)
@@ -61,14 +63,18 @@ func generate(ctx context.Context, s *engine.Session, o *options, prompt string,
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	watching := status.watch(s)
-	run, err := s.Generate(ctx, backend.Request{Text: prompt, MaxTokens: o.maxTokens, OnDelta: func(d backend.Delta) {
-		watching.stop()
+	stopReading := status.reading(s.Snapshot)
+	run, err := s.Generate(ctx, backend.Request{Text: prompt, MaxTokens: o.maxTokens, OnPrefill: func(done, of int) {
+		if err := rep.prefilled(done, of); err != nil {
+			cancel(err)
+		}
+	}, OnDelta: func(d backend.Delta) {
+		stopReading()
 		if err := rep.delta(d); err != nil {
 			cancel(err)
 		}
 	}})
-	watching.stop()
+	stopReading()
 	if err != nil {
 		return err
 	}
@@ -111,6 +117,8 @@ type jsonReport struct{ out *output }
 
 func (r jsonReport) opened(*engine.Session, int64) error { return nil }
 
+func (r jsonReport) prefilled(int, int) error { return nil }
+
 func (r jsonReport) delta(backend.Delta) error { return nil }
 
 func (r jsonReport) finished(run *backend.Run) error {
@@ -130,6 +138,8 @@ type textReport struct {
 }
 
 func (r *textReport) opened(*engine.Session, int64) error { return nil }
+
+func (r *textReport) prefilled(int, int) error { return nil }
 
 func (r *textReport) delta(d backend.Delta) error {
 	if d.Reasoning != "" {

@@ -24,6 +24,14 @@ type beginLine struct {
 	ID int `json:"id"`
 }
 
+// prefillLine is ours: BigMoeOnEdge is silent while it reads a prompt.
+type prefillLine struct {
+	Done    int                    `json:"done"`
+	Prompt  int                    `json:"n_prompt"`
+	Elapsed float64                `json:"elapsed_s"`
+	Left    profile.Maybe[float64] `json:"left_s"`
+}
+
 type loadLine struct {
 	MB float64 `json:"mb"`
 	MS float64 `json:"ms"`
@@ -111,6 +119,15 @@ func thinkControl(s *engine.Session) string {
 		return "template"
 	}
 	return "none"
+}
+
+// prefilled reports a batch of the prompt, and before the first one how many
+// tokens there are.
+func (r *progressReport) prefilled(done, of int) error {
+	r.session.Snapshot(&r.snap)
+	left := r.snap.PrefillLeft()
+	return r.out.line("BMOE_PREFILL", prefillLine{Done: done, Prompt: of, Elapsed: float64(r.snap.Elapsed) / 1e9,
+		Left: profile.Maybe[float64]{Value: float64(left.Value) / 1e9, OK: left.OK}})
 }
 
 func (r *progressReport) delta(d backend.Delta) error {

@@ -162,13 +162,14 @@ func TestOneTextInEveryOutput(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	r := succeeds(t, "-p", dogStory, "-n", "32", "--temp", "0", "--progress", "--cache-mb", "4")
+	r := succeeds(t, "-p", dogStory, "-n", "32", "--temp", "0", "--progress", "--cache-mb", "4", "--ubatch", "4")
 	if r.stderr != "" {
 		t.Errorf("standard error: %q", r.stderr)
 	}
 	var words []string
 	var read float64
 	var loads, nulls int
+	var prefilled []int
 	for line := range strings.Lines(r.stdout) {
 		word, object, _ := strings.Cut(line, " ")
 		words = append(words, word)
@@ -196,6 +197,16 @@ func TestProgress(t *testing.T) {
 			}
 		case "BMOE_BEGIN":
 			has("id")
+		case "BMOE_PREFILL":
+			has("done n_prompt elapsed_s left_s")
+			if done := int(number("done")); done != len(prefilled)*4 && done != int(number("n_prompt")) || words[len(words)-2] != "BMOE_BEGIN" && words[len(words)-2] != word {
+				t.Errorf("%v, then %s", prefilled, line)
+			} else {
+				prefilled = append(prefilled, done)
+			}
+			if left, ok := fields["left_s"].(float64); ok == (len(prefilled) == 1) || left < 0 {
+				t.Errorf("an estimate of %v", fields["left_s"])
+			}
 		case "BMOE_LOAD":
 			has("mb ms")
 			loads++
@@ -235,6 +246,9 @@ func TestProgress(t *testing.T) {
 	}
 	if nulls > 0 && runtime.GOOS == "linux" { // other hosts may not tell all
 		t.Errorf("%d figures are null", nulls)
+	}
+	if n := len(prefilled); n < 3 || prefilled[0] != 0 || prefilled[n-1] <= prefilled[n-2] {
+		t.Errorf("prefilled %v", prefilled)
 	}
 	if loads == 0 || words[0] != "BMOE_READY" || words[1] != "BMOE_BEGIN" || words[len(words)-1] != "BMOE_DONE" {
 		t.Errorf("lines %v", words)

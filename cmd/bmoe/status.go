@@ -6,15 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"bmoe/engine"
-	"bmoe/internal/crash"
 	"bmoe/profile"
+	"bmoe/tui"
 )
 
 // status is a line that shows how far loading and reading the prompt are, for
-// somebody who watches: standard error is a terminal. Otherwise it is silent.
+// somebody who watches: standard error is a terminal.
 type status struct {
 	on    bool
+	lines bool // otherwise tell in lines how far reading a long prompt is
 	f     *os.File
 	mu    sync.Mutex
 	shown bool
@@ -59,48 +59,22 @@ func (s *status) clear() {
 	}
 }
 
-// watcher shows how much of the prompt has been read.
-type watcher struct {
-	status *status
-	quit   chan struct{}
-	ended  chan struct{}
-	once   sync.Once
-}
-
-// watch begins to watch a session.
-func (s *status) watch(session *engine.Session) *watcher {
-	w := &watcher{status: s, quit: make(chan struct{}), ended: make(chan struct{})}
-	if !s.on {
-		close(w.ended)
-		return w
-	}
-	go func() {
-		defer close(w.ended)
-		defer crash.Catch("status")
-		var snap profile.Snapshot
-		tick := time.NewTicker(statusEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-w.quit:
-				return
-			case <-tick.C:
-				session.Snapshot(&snap)
-				if snap.Phase == profile.Prefill {
-					s.show(fmt.Sprintf("reading the prompt: %d of %d tokens", snap.PromptDone, snap.Prompt))
-				}
-			}
+// reading tells how much of the prompt has been read, until the function that it
+// returns is called. Where nobody watches a terminal it is a line now and then,
+// once it has lasted a second.
+func (s *status) reading(snapshot func(*profile.Snapshot)) (stop func()) {
+	var notes profile.PrefillNotes
+	end := tui.WatchPrefill(snapshot, func(snap *profile.Snapshot) {
+		text := "reading the prompt: " + snap.PrefillText()
+		switch {
+		case s.on:
+			s.show(text)
+		case s.lines && notes.Due(snap):
+			fmt.Fprintf(s.f, "bmoe: %s\n", text)
 		}
-	}()
-	return w
-}
-
-// stop ends watching and takes the line away. Only the first call does
-// something.
-func (w *watcher) stop() {
-	w.once.Do(func() {
-		close(w.quit)
-		<-w.ended
-		w.status.clear()
 	})
+	return func() {
+		end()
+		s.clear()
+	}
 }

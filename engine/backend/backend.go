@@ -82,6 +82,10 @@ type Request struct {
 	Text      string // the user's message, or the raw prompt where templates are off
 	MaxTokens int    // 0: until the model ends or the context is full
 	OnDelta   func(Delta)
+	// OnPrefill hears how many of the prompt's tokens have been read, of those that
+	// have to be: before the first batch and after each. Like OnDelta it must
+	// return quickly. A repeat does not call it.
+	OnPrefill func(done, of int)
 }
 
 // Delta is what one step of a generation adds. It arrives on the goroutine

@@ -1,0 +1,61 @@
+package profile
+
+import "fmt"
+
+// PrefillLeft estimates the time until the prompt has been read, at the speed so
+// far. It is nothing outside a prefill and before the first token of one.
+func (s *Snapshot) PrefillLeft() Maybe[int64] {
+	if s.Phase != Prefill || s.PromptDone <= 0 || s.Elapsed <= 0 {
+		return Maybe[int64]{}
+	}
+	left := float64(s.Elapsed) / float64(s.PromptDone) * float64(max(s.Prompt-s.PromptDone, 0))
+	return Some(int64(left))
+}
+
+// PrefillText says how far a prefill is and how long it will take, such as
+// "256 of 3000 tokens, about 40 s left".
+func (s *Snapshot) PrefillText() string {
+	text := fmt.Sprintf("%d of %d tokens", s.PromptDone, s.Prompt)
+	if left := s.PrefillLeft(); left.OK {
+		text += ", about " + About(left.Value) + " left"
+	}
+	return text
+}
+
+// About words an estimate of nanoseconds: seconds, and from a hundred of them on
+// minutes.
+func About(ns int64) string {
+	s := (ns + 500_000_000) / 1_000_000_000
+	if s < 100 {
+		return fmt.Sprintf("%d s", max(s, 1))
+	}
+	return fmt.Sprintf("%d min", (s+30)/60)
+}
+
+// PrefillNotes decides when a reader of lines hears of a prefill: after the first
+// second, and then each time that it has lasted twice as long, at least every
+// half minute.
+type PrefillNotes struct {
+	run  int
+	next int64 // ns of the run at which the next note is due
+}
+
+const (
+	firstNote = 1_000_000_000
+	mostNotes = 30_000_000_000 // between two
+)
+
+// Due reports whether it is time for a note.
+func (n *PrefillNotes) Due(s *Snapshot) bool {
+	if s.Phase != Prefill {
+		return false
+	}
+	if s.Run != n.run {
+		n.run, n.next = s.Run, firstNote
+	}
+	if s.Elapsed < n.next {
+		return false
+	}
+	n.next = s.Elapsed + min(s.Elapsed, mostNotes)
+	return true
+}
