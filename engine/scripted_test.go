@@ -103,7 +103,7 @@ func gptOSSText(t *testing.T) *Text {
 	if err := out.Close(); err != nil {
 		t.Fatal(err)
 	}
-	text, err := OpenText(path, "")
+	text, err := OpenText(t.Context(), path, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestChannelsOfGPTOSS(t *testing.T) {
 	m := &scripted{Arch: s.arch, vocab: s.text.Tokenizer.Len()}
 	s.arch, s.state, s.logits = m, &scriptedState{cap: cfg.Ctx}, make([]float32, m.vocab)
 	const marks = "<|channel|>analysis<|message|>two and <two><|end|><|start|>assistant<|channel|>final<|message|>Four 🦙."
-	whole := s.text.Tokenizer.EncodePrompt(marks)
+	whole := s.text.Tokenizer.EncodePrompt(marks, nil)
 	// The same marks as text, which a model can spell: no id of a special token in it.
 	var spelled []int32
 	for _, c := range []byte(marks) {
@@ -129,8 +129,8 @@ func TestChannelsOfGPTOSS(t *testing.T) {
 	if len(spelled) != len(marks) || len(whole) >= len(spelled) {
 		t.Fatalf("%d and %d ids: the case shows nothing", len(whole), len(spelled))
 	}
-	call := s.text.Tokenizer.EncodePrompt("<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\": 2}<|call|>")
-	end := func(text string) []int32 { return s.text.Tokenizer.EncodePrompt(text) }
+	call := s.text.Tokenizer.EncodePrompt("<|channel|>commentary to=functions.add <|constrain|>json<|message|>{\"a\": 2}<|call|>", nil)
+	end := func(text string) []int32 { return s.text.Tokenizer.EncodePrompt(text, nil) }
 	for _, c := range []struct {
 		name          string
 		ids           []int32
@@ -163,7 +163,7 @@ func TestChannelsOfGPTOSS(t *testing.T) {
 				r.Result.Reasoning, r.Result.Text, thought.String(), text.String(), r.Result.StopReason, c.thought, c.text, c.stop)
 		}
 		// What the next turn shows of it.
-		prompt, _, err := s.text.Prompt(append(slices.Clone(s.conversation.Messages), chat.Message{Role: chat.User, Content: "And?"}), nil)
+		prompt, _, err := s.text.Prompt(t.Context(), append(slices.Clone(s.conversation.Messages), chat.Message{Role: chat.User, Content: "And?"}), nil)
 		if want := "<|start|>assistant<|channel|>final<|message|>" + c.text + "<|end|><|start|>user<|message|>And?<|end|><|start|>assistant"; err != nil || !strings.HasSuffix(prompt, want) {
 			t.Errorf("%s: the next prompt is %q, %v; want its end to be %q", c.name, prompt, err, want)
 		}

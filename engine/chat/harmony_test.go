@@ -84,21 +84,22 @@ func TestHarmonyTemplate(t *testing.T) {
 		t.Errorf("reasons %v, can be told not to %v", tmpl.Reasons(), tmpl.Thinks())
 	}
 	ask := []Message{{Role: System, Content: "Be brief."}, {Role: User, Content: "2+2?"}}
-	prompt, err := tmpl.RenderMessages(ask, Options{AddGenerationPrompt: true})
+	asked, err := tmpl.RenderMessages(t.Context(), ask, Options{AddGenerationPrompt: true})
 	if err != nil {
 		t.Fatal(err)
 	}
+	prompt := asked.Text
 	r := NewReasoning(prompt)
 	r.Push("<|channel|>analysis<|message|>two and two<|end|><|start|>assistant<|channel|>final<|message|>Four.")
 	r.Flush()
-	next, err := tmpl.RenderMessages(append(ask, r.Message(), Message{Role: User, Content: "3+3?"}), Options{AddGenerationPrompt: true})
+	next, err := tmpl.RenderMessages(t.Context(), append(ask, r.Message(), Message{Role: User, Content: "3+3?"}), Options{AddGenerationPrompt: true})
 	want := prompt + "<|channel|>final<|message|>Four.<|end|><|start|>user<|message|>3+3?<|end|><|start|>assistant"
-	if err != nil || next != want {
-		t.Errorf("%v: %q, want %q", err, next, want)
+	if err != nil || next.Text != want {
+		t.Errorf("%v: %q, want %q", err, next.Text, want)
 	}
 	// The last answer, with its thought in the field that this template reads.
-	all, err := tmpl.RenderMessages(append(ask, r.Message()), Options{})
-	if err != nil || !strings.Contains(all, "<|channel|>analysis<|message|>two and two<|end|>") {
-		t.Errorf("%v: %q", err, all)
+	all, err := tmpl.RenderMessages(t.Context(), append(ask, r.Message()), Options{})
+	if err != nil || !strings.Contains(all.Text, "<|channel|>analysis<|message|>two and two<|end|>") {
+		t.Errorf("%v: %q", err, all.Text)
 	}
 }
