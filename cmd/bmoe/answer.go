@@ -10,6 +10,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/clock"
+	"bmoe/profile"
 	"bmoe/tui/term"
 )
 
@@ -75,6 +76,11 @@ func generate(ctx context.Context, s *engine.Session, o *options, prompt string,
 		}
 	}})
 	stopReading()
+	if errors.Is(err, context.Canceled) {
+		// While the prompt was rendered. Who has read that a run began reads that
+		// it has ended.
+		run, err = &backend.Run{Err: err, Result: profile.Result{StopReason: "cancelled"}}, nil
+	}
 	if err != nil {
 		return err
 	}
