@@ -132,12 +132,7 @@ func (m *meter) reconfigured(s *Session) {
 		c.Budget, c.Arena, c.Slots = st.Budget, st.ArenaBytes, st.Slots
 		c.BudgetAuto = s.cfg.Cache.Auto
 		c.BelowTokenCycle = st.Budget < l.Model.TokenCycle
-		mode := s.reader.Mode()
-		l.Lanes.Engine, l.Lanes.Mode, l.Lanes.N = s.reader.Engine(), mode.String(), s.reader.Lanes()
-		l.Lanes.Reason = mode.Reason
-		if note := cmp.Or(s.engineNote, mode.Fallback); note != "" {
-			l.Lanes.Reason = note
-		}
+		l.Lanes.Engine, l.Lanes.N = s.reader.Engine(), s.reader.Lanes()
 	})
 	m.look()
 }

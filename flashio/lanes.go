@@ -62,10 +62,14 @@ func (l *lanes) run(i int) {
 }
 
 func (l *lanes) serve(r *Request) {
-	h := l.handles[r.Lane][r.File]
 	var err error
 	r.Started = clock.Now()
-	r.N, err = readWindow(h, r.Buf, r.Offset, r.Need, int(l.set.align))
+	for {
+		r.N, err = readWindow(l.handles[r.Lane][r.File].handle, r.Buf, r.Offset, r.Need, int(l.set.align))
+		if err == nil || !l.giveUpDirect(r.Lane, r.File, err) {
+			break
+		}
+	}
 	r.Ended = clock.Now()
 	if err != nil {
 		r.Err = l.readError(r, err)

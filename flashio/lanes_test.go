@@ -95,6 +95,49 @@ func TestFallsBackToBuffered(t *testing.T) {
 	}
 }
 
+// A direct read that fails as if direct I/O were impossible, although others have
+// worked, is made again through the cache, and the mode says so.
+func TestGivesUpDirectLater(t *testing.T) {
+	path := writeFile(t, 1_000_000)
+	disk := flashtest.NewDisk(nil)
+	s := openFiles(t, flashio.FileOptions{Opener: disk}, path)
+	rd, err := flashio.OpenLanes(s, flashio.LaneOptions{Lanes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !rd.Mode().Direct {
+		t.Skip("no direct I/O here")
+	}
+	at := int64(2 * s.Align())
+	disk.Fail(at, flashio.NoDirect(flashtest.ErrNoDirectHere))
+	buf, want := newArena(t, s.Align()).Bytes(), make([]byte, s.Align())
+	for range 2 {
+		clear(buf)
+		if err := read(rd, &flashio.Request{Offset: at, Buf: buf, Need: len(buf)}); err != nil {
+			t.Fatal(err)
+		}
+		if pattern(want, at); !bytes.Equal(buf, want) {
+			t.Fatal("the second try read something else")
+		}
+	}
+	if m := rd.Mode(); m.String() != "BUFFERED" || !strings.Contains(m.Reason, "after others had worked") {
+		t.Errorf("mode %+v", m)
+	}
+	disk.Fail(at, syscall.EIO) // not its kind
+	if err := read(rd, &flashio.Request{Offset: at, Buf: buf, Need: len(buf)}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("error %v", err)
+	}
+	if err := rd.Reopen(); err != nil || !rd.Mode().Direct {
+		t.Errorf("after opening anew: %v, mode %+v", err, rd.Mode())
+	}
+	if err := rd.Close(); err != nil {
+		t.Error(err)
+	}
+	if open, ever := disk.Handles(); open != 0 || ever != 4 {
+		t.Errorf("%d handles are open of %d, want 0 of 4", open, ever)
+	}
+}
+
 // order records the sequence in which requests complete.
 type order struct {
 	mu  sync.Mutex

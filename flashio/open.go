@@ -15,18 +15,24 @@ type access struct {
 	reason string // why not direct
 }
 
+// openFile is a handle and how it was opened.
+type openFile struct {
+	handle Handle
+	direct bool
+}
+
 // openSet opens every file of the set n times and says how. handles[lane][file]
 // are all closed again if one fails.
-func openSet(s *Files, n int, noDirect bool) (handles [][]Handle, mode Mode, err error) {
+func openSet(s *Files, n int, noDirect bool) (handles [][]openFile, mode Mode, err error) {
 	defer func() {
 		if err != nil {
 			closeSet(handles)
 			handles = nil
 		}
 	}()
-	handles = make([][]Handle, n)
+	handles = make([][]openFile, n)
 	for i := range handles {
-		handles[i] = make([]Handle, 0, len(s.files))
+		handles[i] = make([]openFile, 0, len(s.files))
 	}
 	mode = Mode{Direct: true, Simulated: s.host != nil}
 	for fi := range s.files {
@@ -35,13 +41,13 @@ func openSet(s *Files, n int, noDirect bool) (handles [][]Handle, mode Mode, err
 		if err != nil {
 			return handles, mode, err
 		}
-		handles[0] = append(handles[0], first)
+		handles[0] = append(handles[0], openFile{first, how.direct})
 		for lane := 1; lane < n; lane++ {
 			h, err := s.opener.Open(f.Path, how.direct)
 			if err != nil {
 				return handles, mode, err
 			}
-			handles[lane] = append(handles[lane], h)
+			handles[lane] = append(handles[lane], openFile{h, how.direct})
 		}
 		if !how.direct {
 			mode.Hint = how.hint && (mode.Direct || mode.Hint)
@@ -108,12 +114,19 @@ func probe(h Handle, s *Files, f *File) error {
 	return nil
 }
 
+// mostInterrupts is how often in a row a call may be interrupted before that
+// counts as a failure. Some network and FUSE file systems answer every signal
+// with EINTR, and the runtime sends signals of its own; a file system that
+// answers nothing else would hold a lane for ever, and with it whoever presses
+// Ctrl+C.
+const mostInterrupts = 1000
+
 // closeSet closes all handles and joins what went wrong.
-func closeSet(handles [][]Handle) error {
+func closeSet(handles [][]openFile) error {
 	var errs []error
 	for _, lane := range handles {
 		for _, h := range lane {
-			errs = append(errs, h.Close())
+			errs = append(errs, h.handle.Close())
 		}
 	}
 	return errors.Join(errs...)

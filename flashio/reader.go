@@ -3,6 +3,7 @@ package flashio
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -38,8 +39,9 @@ type core struct {
 	state   sync.Mutex // guards what follows; the engine reads handles without it
 	engine  string
 	mode    Mode
-	handles [][]Handle // [lane][file]; replaced only while nothing is in flight
-	broken  error      // why there are no handles
+	handles [][]openFile // [lane][file]; replaced only while nothing is in flight, or one by its lane
+	retired []openFile   // given up while reads may have been in flight on them
+	broken  error        // why there are no handles
 }
 
 // openCore checks the number of lanes and opens every file handles times.
@@ -124,16 +126,46 @@ func (c *core) Reopen() error {
 // reopenLocked closes all handles and opens every file n times. Where that
 // fails, requests fail with the same error until it succeeds.
 func (c *core) reopenLocked(n int) error {
-	cerr := closeSet(c.handles)
+	cerr := c.closeAll()
 	handles, mode, err := openSet(c.set, n, c.noDirect)
 	if err == nil {
 		mode.Fallback = c.mode.Fallback
 		c.mode = mode
 	} else {
-		handles = make([][]Handle, n) // none, and as many for another try
+		handles = make([][]openFile, n) // none, and as many for another try
 	}
 	c.handles, c.broken = handles, err
 	return errors.Join(err, cerr)
+}
+
+func (c *core) closeAll() error {
+	err := closeSet(append(slices.Clone(c.handles), c.retired))
+	c.retired = nil
+	return err
+}
+
+// giveUpDirect takes a buffered handle in place of one whose direct read failed as
+// if direct I/O were not possible: at some offsets, or with some file systems'
+// second thoughts, it is not, although the first read worked. It reports whether
+// the read is worth another try. Only the goroutine that reads through the handle
+// may call it.
+func (c *core) giveUpDirect(lane, file int, err error) bool {
+	was, f := c.handles[lane][file], &c.set.files[file]
+	if !was.direct || !(errors.Is(err, errNoDirect) || refusesDirect(err)) || c.set.unchanged(f) != nil {
+		return false
+	}
+	h, oerr := c.set.opener.Open(f.Path, false)
+	if oerr != nil {
+		return false // the first failure is the one to tell
+	}
+	c.state.Lock()
+	defer c.state.Unlock()
+	c.retired = append(c.retired, was)
+	c.handles[lane][file] = openFile{handle: h}
+	if c.mode.Direct {
+		c.mode.Direct, c.mode.Reason = false, fmt.Sprintf("a direct read failed after others had worked (%v)", err)
+	}
+	return true
 }
 
 // closeHandles ends the reader after its engine has stopped: nothing is in
@@ -142,7 +174,7 @@ func (c *core) closeHandles() error {
 	c.queue.drain()
 	c.state.Lock()
 	defer c.state.Unlock()
-	err := closeSet(c.handles)
+	err := c.closeAll()
 	c.handles, c.broken = nil, ErrClosed
 	if err != nil {
 		return fmt.Errorf("close %s: %w", c.engine, err)

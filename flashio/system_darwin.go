@@ -16,7 +16,7 @@ type fdHandle struct {
 
 func systemOpen(path string, direct bool) (Handle, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	for err == unix.EINTR {
+	for n := 1; err == unix.EINTR && n < mostInterrupts; n++ {
 		fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	}
 	if err != nil {
@@ -37,9 +37,9 @@ func systemOpen(path string, direct bool) (Handle, error) {
 func (h *fdHandle) ReadAt(p []byte, off int64) (int, error) {
 	// A read of 2 GiB or more is refused here. 1 GiB keeps any alignment.
 	p = p[:min(len(p), 1<<30)]
-	for {
+	for tries := 1; ; tries++ {
 		n, err := unix.Pread(h.fd, p, off)
-		if err == unix.EINTR {
+		if err == unix.EINTR && tries < mostInterrupts {
 			continue
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package flashio
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,6 +54,89 @@ func TestOpenFilesRefusesPipes(t *testing.T) {
 	// A blocking open of it would hang.
 	if _, err := OpenFiles([]string{path}, FileOptions{}); err == nil || !strings.Contains(err.Error(), "regular") {
 		t.Fatalf("a pipe: %v", err)
+	}
+}
+
+// TestStatTellsAsMuch: what an old kernel answers is what statx says, without the
+// offsets that direct I/O asks for.
+func TestStatTellsAsMuch(t *testing.T) {
+	path := filepath.Join(conform.TempDir(t), "f")
+	if err := os.WriteFile(path, []byte("x"), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	want, err := statx(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var old unix.Stat_t
+	if err := unix.Stat(path, &old); err != nil {
+		t.Fatal(err)
+	}
+	got := fromStat(&old)
+	if got.Mode != want.Mode || got.Size != want.Size || got.Ino != want.Ino || got.Mtime != want.Mtime ||
+		got.Dev_major != want.Dev_major || got.Dev_minor != want.Dev_minor || got.Mask&unix.STATX_DIOALIGN != 0 {
+		t.Errorf("stat says %+v, statx %+v", got, want)
+	}
+}
+
+// secondThoughts opens files whose direct handle works for the first read, which
+// goes through ReadAt, and answers the kernel's own reads with EINVAL.
+type secondThoughts struct{ Opener }
+
+type secondThought struct {
+	Handle
+	fd int
+}
+
+func (h secondThought) Descriptor() int { return h.fd }
+
+func (h secondThought) Close() error { return errors.Join(h.Handle.Close(), unix.Close(h.fd)) }
+
+func (o secondThoughts) Open(path string, direct bool) (Handle, error) {
+	h, err := o.Opener.Open(path, direct)
+	if err != nil || !direct {
+		return h, err
+	}
+	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC) // nothing can be read from it
+	return secondThought{h, fd}, err
+}
+
+func TestURingGivesUpDirectLater(t *testing.T) {
+	path := filepath.Join(conform.TempDir(t), "f")
+	if err := os.WriteFile(path, []byte(strings.Repeat("x", 100_000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := OpenFiles([]string{path}, FileOptions{Opener: secondThoughts{System}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rd, err := OpenURing(s, LaneOptions{Lanes: 4})
+	if errors.Is(err, ErrNotAvailable) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	defer rd.Close()
+	if !rd.Mode().Direct {
+		t.Skip("no direct I/O here")
+	}
+	var g Group
+	g.Add(8)
+	rs := make([]*Request, 8)
+	for i := range rs {
+		rs[i] = &Request{Offset: int64(i * s.Align()), Buf: alignedBytes(s.Align(), s.Align()), Need: s.Align(), Done: &g}
+	}
+	rd.Submit(rs...)
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range rs {
+		if r.Buf[0] != 'x' || r.Buf[len(r.Buf)-1] != 'x' {
+			t.Errorf("read %d is %q", i, r.Buf[:8])
+		}
+	}
+	if m := rd.Mode(); m.Direct || !strings.Contains(m.Reason, "invalid argument") {
+		t.Errorf("mode %+v", m)
 	}
 }
 

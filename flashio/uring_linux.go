@@ -38,10 +38,11 @@ type uring struct {
 
 // uringSlot is a place in flight.
 type uringSlot struct {
-	r     *Request
-	have  int // bytes of r.Buf that are filled
-	from  int // where in r.Buf the read in flight begins
-	tries int // reads that the kernel sent back undone
+	r      *Request
+	have   int  // bytes of r.Buf that are filled
+	from   int  // where in r.Buf the read in flight begins
+	direct bool // how it was asked for
+	tries  int  // reads that the kernel sent back undone
 }
 
 // wakeTag is the user data of the read that wakes the ring; those of requests
@@ -78,8 +79,8 @@ func OpenURing(set *Files, o LaneOptions) (Reader, error) {
 
 func (u *uring) start() error {
 	for _, h := range u.handles[0] {
-		if _, ok := h.(descriptor); !ok {
-			return fmt.Errorf("the kernel cannot read through a %T: %w", h, ErrNotAvailable)
+		if _, ok := h.handle.(descriptor); !ok {
+			return fmt.Errorf("the kernel cannot read through a %T: %w", h.handle, ErrNotAvailable)
 		}
 	}
 	var err error
@@ -225,7 +226,8 @@ func (u *uring) submit(slot int) {
 	}
 	s := &u.slots[slot]
 	s.from = s.have &^ int(u.set.align-1)
-	fd := u.handles[0][s.r.File].(descriptor).Descriptor()
+	s.direct = u.handles[0][s.r.File].direct
+	fd := u.handles[0][s.r.File].handle.(descriptor).Descriptor()
 	u.ring.read(fd, s.r.Buf[s.from:], s.r.Offset+int64(s.from), uint64(slot))
 }
 
@@ -240,6 +242,10 @@ func (u *uring) complete(slot int, result int32) {
 		result == -int32(unix.ECANCELED)): // the thread that had submitted it has ended
 		u.ring.pause(pauseAfter(s.tries) - firstPause) // the first one at once
 		s.tries++
+		u.submit(slot)
+		return
+	case result < 0 && u.giveUpDirect(0, r.File, syscall.Errno(-result)), result < 0 && s.direct && !u.handles[0][r.File].direct:
+		// The second: another read in flight has given it up meanwhile.
 		u.submit(slot)
 		return
 	case result < 0:

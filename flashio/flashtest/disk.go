@@ -46,7 +46,7 @@ func NewDisk(inner flashio.Opener) *Disk {
 }
 
 // Fail makes reads that touch the byte at offset fail with err (EIO, say); nil
-// makes them succeed again.
+// makes them succeed again. A refusal of direct I/O fails direct reads only.
 func (d *Disk) Fail(offset int64, err error) {
 	d.set(func() {
 		if err == nil {
@@ -114,13 +114,14 @@ func (d *Disk) Open(path string, direct bool) (flashio.Handle, error) {
 		return nil, err
 	}
 	d.set(func() { d.open++; d.opened++ })
-	return &handle{Handle: h, disk: d, path: path, refuse: direct && refuse == refusedAtRead}, nil
+	return &handle{Handle: h, disk: d, path: path, direct: direct, refuse: direct && refuse == refusedAtRead}, nil
 }
 
 type handle struct {
 	flashio.Handle
 	disk   *Disk
 	path   string
+	direct bool
 	refuse bool
 }
 
@@ -142,7 +143,7 @@ func (h *handle) ReadAt(p []byte, off int64) (int, error) {
 	}
 	d.mu.Lock()
 	for at, err := range d.fail {
-		if at >= off && at < off+int64(len(p)) {
+		if at >= off && at < off+int64(len(p)) && (h.direct || !errors.Is(err, ErrNoDirectHere)) {
 			d.mu.Unlock()
 			return 0, err
 		}
