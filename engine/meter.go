@@ -269,6 +269,10 @@ func (m *meter) gauge() {
 	s.reader.Stats(&m.stats)
 	g.LanesAt, g.LanesServed = clock.Now(), m.stats.Total.Bytes
 	g.Queue = m.stats.QueuedDemand + m.stats.QueuedSpec
+	// It can change in the middle of a run: a lane whose direct read fails late goes
+	// on through the cache, a ring that fails leaves the rest to lanes.
+	mode := s.reader.Mode()
+	g.LanesMode, g.LanesReason = mode.String(), cmp.Or(s.engineNote, mode.Fallback, mode.Reason)
 	for i := range min(len(m.stats.Lanes), profile.MaxLanes) {
 		g.LaneBytes[i] = m.stats.Lanes[i].Bytes
 	}

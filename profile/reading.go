@@ -39,6 +39,8 @@ type Gauges struct {
 	LanesAt     int64 // clock.Now of the next two
 	LaneBytes   [MaxLanes]int64
 	LanesServed int64 // bytes, over all lanes
+	LanesMode   string
+	LanesReason string
 }
 
 // cost returns what a token cost between two readings.

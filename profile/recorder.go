@@ -258,6 +258,7 @@ func (r *Recorder) Look(g *Gauges) {
 	c.ReadPerTok = Ratio(float64(r.sum.ExpertBytes), float64(n))
 
 	a := &l.Lanes
+	a.Mode, a.Reason = g.LanesMode, g.LanesReason
 	a.Queue = g.Queue
 	a.Reads, a.Bytes, a.BusyNanos = g.Counters.Reads-r.began.Reads, g.Counters.WindowBytes-r.began.WindowBytes, g.Counters.Busy-r.began.Busy
 	a.RateRun = maybe(stats.PerSecond(a.Bytes, g.Counters.Reading-r.began.Reading))
