@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -100,11 +101,11 @@ func (o *options) readPrompt(ctx context.Context) (string, error) {
 		var err error
 		switch {
 		case o.given("file") && o.file != "-":
-			text, err = readFile(ctx, o.file, "prompt")
+			text, err = readFile(ctx, o.file, "prompt", true)
 		case !o.given("file") && isTerminal(os.Stdin):
 			return "", usagef("nothing to answer: give -p TEXT or -f PATH, or pipe the prompt in")
 		default:
-			text, err = readAll(ctx, os.Stdin, "prompt from standard input")
+			text, err = readAll(ctx, "prompt from standard input", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil })
 		}
 		if err != nil {
 			return "", err

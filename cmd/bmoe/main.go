@@ -177,7 +177,7 @@ func (o *options) readTemplate(ctx context.Context) (string, error) {
 	if !o.given("chat-template-file") {
 		return "", nil
 	}
-	return readFile(ctx, o.template, "chat template")
+	return readFile(ctx, o.template, "chat template", false)
 }
 
 // open opens the engine and gives it its processors.
@@ -207,26 +207,32 @@ func giveProcessors(s *engine.Session) {
 // maxInput bounds what is read from a file that is not a model.
 const maxInput = 64 << 20
 
-// readFile reads a text file whole.
-func readFile(ctx context.Context, path, what string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", what, err)
-	}
-	defer f.Close()
-	return readAll(ctx, f, what)
+// readFile reads a text file whole. It may be a pipe only where that is said:
+// one that nobody writes to would hold up whoever named it by mistake.
+func readFile(ctx context.Context, path, what string, pipe bool) (string, error) {
+	return readAll(ctx, what, func() (io.ReadCloser, error) {
+		if info, err := os.Stat(path); err == nil && !pipe && !info.IsDir() && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("open %s: not a regular file", path)
+		}
+		return os.Open(path)
+	})
 }
 
-// readAll reads a text to its end. A terminal or a pipe may never come to one:
-// when ctx ends, the read is left behind.
-func readAll(ctx context.Context, r io.Reader, what string) (string, error) {
+// readAll opens a text and reads it to its end. A terminal or a pipe may never come
+// to one, nor to its beginning: when ctx ends, it is left behind.
+func readAll(ctx context.Context, what string, open func() (io.ReadCloser, error)) (string, error) {
 	var b []byte
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer crash.Catch("reading")
+		defer close(done)
+		var r io.ReadCloser
+		if r, err = open(); err != nil {
+			return
+		}
+		defer r.Close() // opened for reading: nothing is lost if closing fails
 		b, err = io.ReadAll(io.LimitReader(r, maxInput+1))
-		close(done)
 	}()
 	select {
 	case <-ctx.Done():

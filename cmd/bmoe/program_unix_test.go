@@ -6,11 +6,13 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"bmoe/internal/conform"
 	"bmoe/profile"
 
 	"github.com/charmbracelet/x/term"
@@ -247,5 +249,64 @@ func TestOutputThatFails(t *testing.T) {
 		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "writing to standard output: no space left") {
 			t.Errorf("%q: %v, %q", args, err, errs.String())
 		}
+	}
+}
+
+// What is no file is refused where a file has to be; a prompt may come through a
+// pipe, and one Ctrl+C ends the wait for it. So it does a template that goes on.
+func TestPipesAndInterrupts(t *testing.T) {
+	dir := conform.TempDir(t)
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{pipe, "-p", "x"}, {"--chat-template-file", pipe, "-p", "x"}, {"--conversation", pipe, "--show-prompt"}} {
+		refused(t, 1, []string{"regular file", pipe}, args...)
+	}
+	// opened returns the pipe's other end once the program waits at its own.
+	opened := func() *os.File {
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(time.Millisecond) {
+			if f, err := os.OpenFile(pipe, os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+				return f
+			}
+		}
+		t.Fatal("nobody opens the pipe")
+		return nil
+	}
+	endless := temp(t, "endless.jinja", []byte("{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}"))
+	for _, c := range []struct {
+		prompt string
+		args   []string
+	}{{"", nil}, {"hello", []string{"--show-prompt", "--chat-template-file", endless}}, {"hello", []string{"--chat-template-file", endless}}} {
+		cmd := program(append(c.args, "-f", pipe)...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		f := opened()
+		if c.prompt != "" {
+			if _, err := f.WriteString(c.prompt); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+		cmd.Process.Signal(os.Interrupt)
+		cmd.Wait()
+		f.Close()
+		if code := cmd.ProcessState.ExitCode(); !kill.Stop() || code != 130 || errs.String() != "" {
+			t.Errorf("%q: exit code %d, %q", c.args, code, errs.String())
+		}
+	}
+	// The prompt through the pipe.
+	cmd := program("--show-prompt", "--raw", "-f", pipe)
+	go func() {
+		f := opened()
+		f.WriteString("Once upon")
+		f.Close()
+	}()
+	if r := finish(t, cmd); r.code != 0 || !strings.HasPrefix(r.stdout, "Once upon\n") {
+		t.Errorf("%+v", r)
 	}
 }

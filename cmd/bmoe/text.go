@@ -102,7 +102,7 @@ func (o *options) render(ctx context.Context) (string, []int32, error) {
 
 // renderConversation gives the template the context that a file holds.
 func (o *options) renderConversation(ctx context.Context) (string, []int32, error) {
-	text, err := readFile(ctx, o.conversation, "conversation")
+	text, err := readFile(ctx, o.conversation, "conversation", false)
 	if err != nil {
 		return "", nil, err
 	}

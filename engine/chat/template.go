@@ -196,15 +196,15 @@ func (t *Template) message(m Message) *jinja.Dict {
 func ReadContext(text []byte) (Values, error) {
 	v, err := jinja.FromJSON(text)
 	if err != nil {
-		return nil, fmt.Errorf("conversation: %w", err)
+		return nil, err
 	}
 	c, ok := v.(*jinja.Dict)
 	if !ok {
-		return nil, errors.New("conversation: not a JSON object")
+		return nil, errors.New("not a JSON object")
 	}
 	messages, _ := c.Get("messages")
 	if _, ok := messages.(*jinja.List); !ok {
-		return nil, errors.New("conversation: the member messages is missing or no array")
+		return nil, errors.New("the member messages is missing or no array")
 	}
 	return c, nil
 }

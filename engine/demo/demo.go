@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 //go:embed tiny-stories-moe-q8_0.gguf
@@ -50,6 +51,9 @@ func Path(ctx context.Context) (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, fileName)
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would hold up its reader
+		return "", fmt.Errorf("the demo model's place %s is taken by what is not a regular file; remove it, set %s to another folder, or name a MODEL.gguf", path, DirVariable)
+	}
 	// What keeps a copy from being read does not matter here: it is replaced,
 	// and if that fails too, the error says why.
 	if ok, _ := intact(ctx, path); ok {
@@ -124,6 +128,7 @@ func write(ctx context.Context, path string) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
+	sweep(dir, name)
 	f, err := os.CreateTemp(dir, name+".*.part")
 	if err != nil {
 		return err
@@ -164,6 +169,24 @@ func write(ctx context.Context, path string) (err error) {
 		return os.Remove(f.Name())
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// abandoned is the age at which a part belongs to a process that was killed: it is
+// written to all the time until it is whole, which takes seconds.
+const abandoned = 10 * time.Minute
+
+// sweep removes parts that killed processes have left. What cannot be removed does
+// no harm but for its bytes.
+func sweep(dir, name string) {
+	parts, err := filepath.Glob(filepath.Join(dir, name+".*.part"))
+	if err != nil {
+		return // a folder that is a pattern
+	}
+	for _, part := range parts {
+		if info, err := os.Lstat(part); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandoned {
+			os.Remove(part)
+		}
+	}
 }
 
 // cause drops the path of a path error, which names a temporary file.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bmoe/internal/conform"
 )
@@ -191,5 +192,30 @@ func BenchmarkPath(b *testing.B) {
 		if _, err := Path(context.Background()); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Parts that killed processes have left go; one that is being written stays.
+func TestSweepsAbandonedParts(t *testing.T) {
+	dir := cache(t)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	old, fresh := filepath.Join(dir, fileName+".1.part"), filepath.Join(dir, fileName+".2.part")
+	for _, p := range []string{old, fresh} {
+		if err := os.WriteFile(p, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-2 * abandoned)
+	if err := os.Chtimes(old, long, long); err != nil {
+		t.Fatal(err)
+	}
+	path(t)
+	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an abandoned part: %v", err)
+	}
+	if _, err := os.Stat(fresh); err != nil {
+		t.Errorf("a part that is being written: %v", err)
 	}
 }
