@@ -29,7 +29,7 @@ func (o *options) openText(ctx context.Context) (*engine.Text, string, error) {
 // warnOf tells of what is not as it should be, if there is anything.
 func warnOf(notice string) {
 	if notice != "" {
-		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", oneLine(notice))
+		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", term.CleanLine(notice))
 	}
 }
 
