@@ -15,7 +15,7 @@ func demoConfig() Config {
 	cfg := DefaultConfig()
 	cfg.Model = filepath.Join("demo", "tiny-stories-moe-q8_0.gguf")
 	cfg.Cache.Share = 0.4
-	cfg.SamplingSet = map[string]bool{"temp": true, "repeat-penalty": true}
+	cfg.Origins = map[string]string{"temp": backend.FromFlag, "repeat-penalty": backend.FromFlag}
 	return cfg
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"bmoe/engine/backend"
 	"bmoe/engine/expert/policy"
 	"bmoe/internal/host"
 )
@@ -62,21 +63,13 @@ func (s *Session) memoryForCache() (int64, bool) {
 	return free, m.Has.All(host.HasAvailable)
 }
 
-// budget resolves the cache's budget and refuses one that cannot work.
-func (s *Session) budget() (int64, error) {
-	want := s.cfg.Cache.Bytes
-	if s.cfg.Cache.Auto {
-		want = autoBudget(s.shape, s.cfg.Cache.Share, host.ReadMemory(), s.demand().total())
+// budget resolves a budget for the cache and refuses one that cannot work.
+func (s *Session) budget(b Budget) (Budget, error) {
+	if b.Auto {
+		b.Bytes = autoBudget(s.shape, b.Share, host.ReadMemory(), s.demand().total())
 	}
-	want = min(want, wholeMiB(s.shape.Total()))
-	if err := s.checkBudget(want); err != nil {
-		return 0, err
-	}
-	s.cfg.Cache.Bytes = want
-	if w := s.budgetWarning(want); w != "" {
-		s.warnings = append(s.warnings, w)
-	}
-	return want, nil
+	b.Bytes = min(b.Bytes, wholeMiB(s.shape.Total()))
+	return b, s.checkBudget(b.Bytes)
 }
 
 // autoBudget is the share of all experts' bytes that is asked for, if any, or what
@@ -104,18 +97,21 @@ func autoBudget(shape policy.Shape, share float64, m host.Memory, others int64) 
 // checkBudget refuses a budget below a layer's working set or above the memory
 // available, unless forced.
 func (s *Session) checkBudget(budget int64) error {
+	refuse := func(remedy, format string, args ...any) error {
+		return &backend.SettingError{Setting: "cache", Value: fmt.Sprint(budget >> 20), Problem: fmt.Sprintf(format, args...), Remedy: remedy}
+	}
 	least, largest := s.shape.LayerWorkingSet(), slices.Max(s.shape.Slots)
 	switch {
 	case budget < largest:
-		return usagef("--cache-mb: a budget of %d MiB cannot hold one expert of %d MiB", budget>>20, inMiB(largest))
+		return refuse("", "a budget of %d MiB cannot hold one expert of %d MiB", budget>>20, inMiB(largest))
 	case s.cfg.ForceCache:
 		return nil
 	case budget < least:
-		return usagef("--cache-mb: a budget of %d MiB is below one layer's working set of %d MiB: give at least that, or --force-cache", budget>>20, inMiB(least))
+		return refuse("give at least that, or {force-cache=on}", "a budget of %d MiB is below one layer's working set of %d MiB", budget>>20, inMiB(least))
 	}
 	free, known := s.memoryForCache()
 	if d := s.demand(); known && budget > free-d.total() {
-		return usagef("--cache-mb: %s", tooMuch(budget, free, d, s.cfg.Ctx))
+		return refuse(remedy(budget, d), "%s", tooMuch(budget, free, d, s.cfg.Ctx))
 	}
 	return nil
 }
@@ -134,11 +130,15 @@ func tooMuch(budget, free int64, d demand, ctx int) string {
 		}
 		text += ","
 	}
-	text += fmt.Sprintf(" is above the %d MiB of memory available: give less", free>>20)
+	return text + fmt.Sprintf(" is above the %d MiB of memory available", free>>20)
+}
+
+// remedy says what helps when a budget and what else is needed are too much.
+func remedy(budget int64, d demand) string {
 	if d.context > budget {
-		text += " or lower --ctx-size"
+		return "give less or lower {ctx}, or {force-cache=on}"
 	}
-	return text + ", or --force-cache"
+	return "give less, or {force-cache=on}"
 }
 
 // budgetWarning says when a budget is too small to score any hits, and which
@@ -153,7 +153,7 @@ func (s *Session) budgetWarning(budget int64) string {
 	if free, known := s.memoryForCache(); known && wholeMiB(cycle) > free-s.demand().total() {
 		return text + "; there is no memory for one"
 	}
-	return text + fmt.Sprintf("; --cache-mb %d would hold a cycle", inMiB(cycle))
+	return text + fmt.Sprintf("; {cache=%d} would hold a cycle", inMiB(cycle))
 }
 
 // warnContext says when a context cannot be filled: its memory is taken as
@@ -171,6 +171,6 @@ func contextWarning(ctx int, bytes, available int64) string {
 	if bytes <= available {
 		return ""
 	}
-	return fmt.Sprintf("a full context of %d positions takes %d MiB, above the %d MiB of memory available: lower --ctx-size or --cache-mb, or choose a smaller --kv-type",
+	return fmt.Sprintf("a full context of %d positions takes %d MiB, above the %d MiB of memory available: lower {ctx} or {cache}, or choose a smaller {kv-type}",
 		ctx, inMiB(bytes), available>>20)
 }

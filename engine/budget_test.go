@@ -116,12 +116,15 @@ func TestAutoBudget(t *testing.T) {
 
 func TestTooMuchNamesEveryPart(t *testing.T) {
 	d := demand{context: 300 << 20, scratch: 20 << 20, dense: 900 << 20}
-	want := "a budget of 600 MiB, with 300 MiB for a context of 4096, 20 MiB of scratch, 900 MiB of dense weights, is above the 1500 MiB of memory available: give less, or --force-cache"
+	want := "a budget of 600 MiB, with 300 MiB for a context of 4096, 20 MiB of scratch, 900 MiB of dense weights, is above the 1500 MiB of memory available"
 	if got := tooMuch(600<<20, 1500<<20, d, 4096); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
+	if got := remedy(600<<20, d); strings.Contains(got, "{ctx}") {
+		t.Errorf("a context that fits: %s", got)
+	}
 	d.context = 10 << 30
-	if got := tooMuch(600<<20, 1500<<20, d, 1<<20); !strings.Contains(got, "lower --ctx-size") {
+	if got := remedy(600<<20, d); !strings.Contains(got, "lower {ctx}") {
 		t.Errorf("a context that alone does not fit: %s", got)
 	}
 }

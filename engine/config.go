@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"strconv"
-
 	"bmoe/engine/sample"
 )
 
@@ -26,43 +24,41 @@ type Budget struct {
 // MiB returns the budget in whole MiB.
 func (b Budget) MiB() int64 { return b.Bytes >> 20 }
 
-// MarshalJSON writes the MiB.
-func (b Budget) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, b.MiB(), 10), nil }
-
-// Config is what a session is opened with. Its JSON form, with every automatic
-// value resolved, is what a result reports.
+// Config is what a session is opened with. Each field but Template is a row of
+// the table of settings, which reads, checks and writes it.
 type Config struct {
-	Model string `json:"model"` // path of the model, or of its first shard
+	Model string // path of the model, or of its first shard
 
-	Ctx     int `json:"ctx"`     // positions; 0: the model's context, at most 4096
-	Threads int `json:"threads"` // compute workers; 0: physical cores
-	UBatch  int `json:"ubatch"`  // prompt tokens in a batch
+	Ctx     int // positions; 0: the model's context, at most 4096
+	Threads int // compute workers; 0: physical cores
+	UBatch  int // prompt tokens in a batch
 
-	Stream      bool        `json:"moe_stream"`
-	Cache       Budget      `json:"cache_mb"`
-	ForceCache  bool        `json:"force_cache"`
-	CachePolicy string      `json:"cache_policy"`
-	Lanes       int         `json:"io_threads"`
-	IOEngine    string      `json:"io_engine"` // lanes or uring
-	NoDirect    bool        `json:"no_odirect"`
-	Overlap     bool        `json:"overlap"`
-	Dense       DensePolicy `json:"dense_weights"`
-	ReleaseMmap bool        `json:"release_mmap"`
+	Stream      bool
+	Cache       Budget
+	ForceCache  bool
+	CachePolicy string
+	Lanes       int
+	IOEngine    string // lanes or uring
+	NoDirect    bool
+	Overlap     bool
+	Dense       DensePolicy
+	ReleaseMmap bool
 
-	Numerics string `json:"numerics"` // fast or exact
-	KVType   string `json:"kv_type"`  // f32, f16 or q8_0; "": f32 with exact numerics, else f16
+	Numerics string // fast or exact
+	KVType   string // f32, f16 or q8_0; "": f32 with exact numerics, else f16
 
-	Sampling sample.Options `json:"sampling"`
-	// SamplingSet names the sampling flags that the user gave; the others come
-	// from the model's general.sampling.* keys.
-	SamplingSet map[string]bool `json:"-"`
+	Sampling sample.Options // what has no origin gives way to the model's general.sampling.* keys
 
-	Raw          bool   `json:"raw"`           // no chat template
-	NoThink      bool   `json:"no_think"`      // asks the template for no reasoning
-	ParseSpecial bool   `json:"parse_special"` // special tokens spelled out in messages are tokens
-	Template     string `json:"-"`             // in place of the model's own template
+	Raw          bool   // no chat template
+	NoThink      bool   // asks the template for no reasoning
+	ParseSpecial bool   // special tokens spelled out in messages are tokens
+	Template     string // in place of the model's own template
 
-	SimulateHost string `json:"simulate_host"` // "" or ntfs
+	// Origins says of settings, by name, where their values come from; what is
+	// not in it is a default. Set keeps it.
+	Origins map[string]string
+
+	SimulateHost string // "" or ntfs
 }
 
 // DefaultConfig returns the defaults of the command line.
@@ -71,12 +67,4 @@ func DefaultConfig() Config {
 		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lru", Lanes: 4, IOEngine: "lanes", Overlap: true,
 		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
-}
-
-// Change is what a user asks to change between runs; nil fields stay as they are.
-type Change struct {
-	ReleaseMmap *bool
-	Lanes       *int
-	CacheMiB    *int
-	Overlap     *bool
 }

@@ -209,8 +209,7 @@ func TestAgainRepeatsFromTheSameStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, lanes := true, 1
-	for _, o := range s.Reconfigure(Change{ReleaseMmap: &on, Lanes: &lanes}) {
+	for _, o := range s.Apply(map[string]string{"release-mmap": "on", "lanes": "1"}) {
 		if o.Verdict != backend.Applied {
 			t.Errorf("%+v", o)
 		}

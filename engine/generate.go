@@ -132,7 +132,7 @@ func (s *Session) promptIDs(ctx context.Context, b *beginning) (ids []int32, ren
 		return nil, "", 0, err
 	}
 	if len(ids) == 0 {
-		return nil, "", 0, errors.New("the model's chat template makes an empty prompt of this conversation: use --raw")
+		return nil, "", 0, errors.New("the model's chat template makes an empty prompt of this conversation: use {raw=on}")
 	}
 	s.conversation = *c
 	return ids, rendered, dropped, nil
@@ -205,7 +205,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 		return nil, err
 	}
 	sampler.Accept(ids...)
-	run := &backend.Run{N: s.ran + 1, Prompt: b.request.Text, When: time.Now(), Settings: s.cfg.Values(), ColdCache: s.cacheIsEmpty(),
+	run := &backend.Run{N: s.ran + 1, Prompt: b.request.Text, When: time.Now(), Settings: backend.Values(s.Settings()), ColdCache: s.cacheIsEmpty(),
 		StartKey: s.startKey(b, ids, limit)}
 	a := &answer{ids: s.room(limit), text: s.textRoom[:0], walls: make([]float32, 0, min(limit, profile.HistoryTokens)),
 		decoder: s.text.Tokenizer.NewDecoder()}
@@ -452,7 +452,7 @@ func (s *Session) Eval(ctx context.Context, ids []int32, oneByOne bool) ([]float
 	case len(ids) == 0:
 		return nil, usagef("no token ids to evaluate")
 	case len(ids) > s.cfg.Ctx:
-		return nil, usagef("%d token ids exceed the context of %d: raise --ctx-size", len(ids), s.cfg.Ctx)
+		return nil, usagef("%d token ids exceed the context of %d: raise {ctx}", len(ids), s.cfg.Ctx)
 	}
 	for _, id := range ids {
 		if id < 0 || int(id) >= vocab {

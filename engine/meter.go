@@ -99,7 +99,6 @@ func (m *meter) opened(s *Session) {
 		l.Ctx = s.cfg.Ctx
 		l.KV = s.kvMemory()
 		l.Simulated = s.files.Simulated()
-		l.Cache.BudgetStep = shape.Logical() / 8
 		l.Cache.LayerWorkingSet = shape.LayerWorkingSet()
 		if l.Mapping.State == "" {
 			l.Mapping.State = profile.MappingMapped

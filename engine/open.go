@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
@@ -104,46 +103,28 @@ func (o *Opening) Finish(ctx context.Context, progress func(stage string, done f
 			return s, err
 		}
 	}
+	s.warnings = append(s.warnings, idleSettings(s.Settings())...)
 	s.meter.opened(s)
 	return s, nil
 }
 
+// idleSettings says of settings that somebody gave and that change nothing.
+func idleSettings(rows []backend.Setting) []string {
+	var out []string
+	for _, r := range rows {
+		if r.Idle != "" && r.Origin != backend.FromDefault {
+			out = append(out, fmt.Sprintf("{%s} does nothing: %s", r.Name, r.Idle))
+		}
+	}
+	return out
+}
+
 // check refuses settings that no model can work with.
 func (c *Config) check() error {
-	if _, err := numerics(c.Numerics); err != nil {
-		return err
-	}
-	if _, err := attn.ParseKVType(c.KVType); err != nil {
-		return usagef("--kv-type: %v", err)
-	}
-	if err := c.Sampling.Check(); err != nil {
-		return usagef("%v", err)
-	}
-	if !slices.Contains(policy.Names(), c.CachePolicy) {
-		_, err := policy.New(c.CachePolicy, policy.Shape{})
-		return usagef("--cache-policy: %v", err)
-	}
-	switch {
-	case c.Model == "":
+	if c.Model == "" {
 		return usagef("no model given")
-	case c.Ctx < 0 || c.Ctx > MaxCtx:
-		return usagef("--ctx-size %d: want 1 to %d, or 0 for the model's", c.Ctx, MaxCtx)
-	case c.Threads < 0 || c.Threads > MaxThreads:
-		return usagef("--threads %d: want 1 to %d, or 0 for the number of cores", c.Threads, MaxThreads)
-	case c.UBatch < 1 || c.UBatch > MaxUBatch:
-		return usagef("--ubatch %d: want 1 to %d", c.UBatch, MaxUBatch)
-	case c.Lanes < 1 || c.Lanes > flashio.MaxLanes:
-		return usagef("--io-threads %d: want 1 to %d", c.Lanes, flashio.MaxLanes)
-	case c.IOEngine != "lanes" && c.IOEngine != "uring":
-		return usagef("unknown --io-engine %q; known: lanes, uring", c.IOEngine)
-	case c.Cache.Bytes < 0:
-		return usagef("--cache-mb %d: want a number of MiB, or auto", c.Cache.MiB())
-	case c.Dense != DenseAnon && c.Dense != DenseMmap && c.Dense != DenseWarm:
-		return usagef("unknown --dense-weights %q; known: anon, mmap, warm", c.Dense)
-	case c.SimulateHost != "" && c.SimulateHost != "ntfs":
-		return usagef("unknown --simulate-host %q; known: ntfs", c.SimulateHost)
 	}
-	return nil
+	return settings.check(c)
 }
 
 // openFile reads the header and builds what needs no weights.
@@ -212,16 +193,17 @@ func (s *Session) openFile(ctx context.Context) error {
 func (s *Session) openSampling() error {
 	o := &s.cfg.Sampling
 	meta := s.file.Meta
-	number := func(flag, key string, dst *float64) error {
-		if s.cfg.SamplingSet[flag] {
+	given := func(name string) bool { return s.cfg.origin(name) != backend.FromDefault }
+	number := func(name, key string, dst *float64) error {
+		if given(name) {
 			return nil
 		}
 		v, err := meta.FloatOr("general.sampling."+key, *dst)
 		*dst = v
 		return err
 	}
-	count := func(flag, key string, dst *int) error {
-		if s.cfg.SamplingSet[flag] {
+	count := func(name, key string, dst *int) error {
+		if given(name) {
 			return nil
 		}
 		v, err := meta.IntOr("general.sampling."+key, int64(*dst))
@@ -323,15 +305,18 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 		s.compute.Experts = expert.NewMapped(layout, s.shards())
 		return nil
 	}
-	budget, err := s.budget()
-	if err != nil {
+	var err error
+	if s.cfg.Cache, err = s.budget(s.cfg.Cache); err != nil {
 		return err
+	}
+	if w := s.budgetWarning(s.cfg.Cache.Bytes); w != "" {
+		s.warnings = append(s.warnings, w)
 	}
 	p, err := policy.New(s.cfg.CachePolicy, s.shape)
 	if err != nil {
 		return err
 	}
-	if s.streamer, err = expert.NewStreamer(s.files, layout, expert.Options{Budget: budget, Policy: p, Overlap: s.cfg.Overlap}); err != nil {
+	if s.streamer, err = expert.NewStreamer(s.files, layout, expert.Options{Budget: s.cfg.Cache.Bytes, Policy: p, Overlap: s.cfg.Overlap}); err != nil {
 		return err
 	}
 	s.streamer.SetReader(s.reader)
@@ -345,12 +330,12 @@ func (s *Session) openRelease(_ context.Context, _ func(float64)) error {
 	if !s.cfg.ReleaseMmap {
 		return nil
 	}
-	o, err := s.setRelease(true)
+	verdict, reason, err := s.setRelease(true)
 	if err != nil {
 		return err
 	}
-	if o.Verdict != backend.Applied {
-		s.warnings = append(s.warnings, "--release-mmap "+string(o.Verdict)+": "+o.Reason)
+	if verdict != backend.Applied {
+		s.warnings = append(s.warnings, "{release-mmap} "+string(verdict)+": "+reason)
 	}
 	return nil
 }

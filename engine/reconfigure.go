@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"bmoe/engine/backend"
@@ -12,77 +14,136 @@ import (
 	"bmoe/profile"
 )
 
-// Reconfigure changes settings between generations and says what became of
-// each wish.
-func (s *Session) Reconfigure(c Change) []backend.Outcome {
-	var out []backend.Outcome
-	add := func(knob string, o backend.Outcome, err error) {
-		o.Setting = knob
-		if err != nil {
-			// The session goes on with what it has; a generation will say if that
-			// is not enough.
-			o.Verdict, o.Reason = backend.Declined, strings.ReplaceAll(err.Error(), "\n", "; ")
+// Settings returns every setting with the value in force.
+func (s *Session) Settings() []backend.Setting {
+	rows := settings.rows(&s.cfg)
+	if r := backend.Find(rows, "no-think"); s.cfg.NoThink && !s.Info().Thinking {
+		r.Idle = "the model's chat template opens the reasoning whatever it is asked"
+	}
+	return rows
+}
+
+// Step returns the value dir steps from another one. It reads nothing that
+// changes once the model is open.
+func (s *Session) Step(name, from string, dir int) string {
+	r := settings.find(name)
+	if r == nil {
+		return from
+	}
+	if r.step != nil {
+		return r.step(s, from, dir)
+	}
+	switch row := r.row(); row.Kind {
+	case backend.Switch:
+		if dir%2 != 0 {
+			return onOff(from != backend.On)
 		}
-		out = append(out, o)
+	case backend.Word:
+		if at := slices.Index(row.Words, from); at >= 0 {
+			return row.Words[min(max(at+dir, 0), len(row.Words)-1)]
+		}
 	}
-	if c.Overlap != nil {
-		add("overlap", s.setOverlap(*c.Overlap), nil)
+	return from
+}
+
+// Apply changes settings between generations, in the order of the table, and
+// says what became of each wish.
+func (s *Session) Apply(wishes map[string]string) []backend.Outcome {
+	var out []backend.Outcome
+	for i := range settings {
+		if wish, ok := wishes[settings[i].Name]; ok {
+			out = append(out, s.applyOne(&settings[i], wish))
+		}
 	}
-	if c.Lanes != nil {
-		o, err := s.setLanes(*c.Lanes)
-		add("lanes", o, err)
-	}
-	if c.CacheMiB != nil {
-		o, err := s.setCache(mib(*c.CacheMiB))
-		add("cache", o, err)
-	}
-	if c.ReleaseMmap != nil {
-		o, err := s.setRelease(*c.ReleaseMmap)
-		add("release-mmap", o, err)
+	for _, name := range slices.Sorted(maps.Keys(wishes)) {
+		if settings.find(name) == nil {
+			out = append(out, backend.Outcome{Setting: name, Verdict: backend.Declined, Reason: "there is no such setting"})
+		}
 	}
 	s.meter.reconfigured(s)
 	return out
 }
 
-const notStreaming = "nothing is streamed with --moe-stream=false"
-
-func (s *Session) setOverlap(on bool) backend.Outcome {
-	if s.streamer == nil {
-		return backend.Outcome{Verdict: backend.Ignored, Value: "off", Reason: notStreaming}
+func (s *Session) applyOne(r *setting, wish string) backend.Outcome {
+	o := backend.Outcome{Setting: r.Name}
+	row := backend.Find(s.Settings(), r.Name)
+	var refused *backend.SettingError
+	switch err := row.Check(wish); {
+	case r.apply == nil:
+		o.Verdict, o.Reason = backend.Declined, "it is fixed once the model is open: start with {"+r.Name+"="+wish+"}"
+	case errors.As(err, &refused):
+		o.Verdict, o.Reason = backend.Declined, refused.Value+": "+refused.Problem
+	case row.Idle != "":
+		o.Verdict, o.Reason = backend.Ignored, row.Idle
+	default:
+		wanted := s.cfg
+		if err = r.put(&wanted, wish); err == nil {
+			o.Verdict, o.Reason, err = r.apply(s, wanted)
+		}
+		if err != nil {
+			// The session goes on with what it has; a generation will say if that
+			// is not enough.
+			o.Verdict, o.Reason = backend.Declined, strings.ReplaceAll(err.Error(), "\n", "; ")
+		}
+		if o.Verdict == backend.Applied {
+			s.cfg.setOrigin(r.Name, backend.FromKey)
+		}
 	}
-	s.cfg.Overlap = on
-	s.streamer.SetOverlap(on)
-	return backend.Outcome{Verdict: backend.Applied, Value: onOff(on)}
+	o.Value = backend.Find(s.Settings(), r.Name).Shown()
+	return o
+}
+
+func (s *Session) applyOverlap(c Config) (backend.Verdict, string, error) {
+	s.cfg.Overlap = c.Overlap
+	s.streamer.SetOverlap(c.Overlap)
+	return backend.Applied, "", nil
 }
 
 func onOff(b bool) string {
 	if b {
-		return "on"
+		return backend.On
 	}
-	return "off"
+	return backend.Off
 }
 
-// setLanes opens another number of lanes. Old ones are closed first: an old
-// handle could keep a mapping's effect alive.
-func (s *Session) setLanes(n int) (backend.Outcome, error) {
-	now := backend.Outcome{Verdict: backend.Declined, Value: fmt.Sprint(s.cfg.Lanes)}
-	switch {
-	case s.streamer == nil:
-		return backend.Outcome{Verdict: backend.Ignored, Value: now.Value, Reason: notStreaming}, nil
-	case n < 1 || n > flashio.MaxLanes:
-		now.Reason = fmt.Sprintf("%d lanes: want 1 to %d", n, flashio.MaxLanes)
-		return now, nil
+// laneSteps are the numbers of lanes that keys walk.
+var laneSteps = []int{1, 2, 4, 8}
+
+// stepLanes returns a number of lanes dir steps away.
+func (s *Session) stepLanes(from string, dir int) string {
+	n, err := strconv.Atoi(from)
+	if err != nil {
+		return from
 	}
+	for ; dir > 0; dir-- {
+		if at := slices.IndexFunc(laneSteps, func(step int) bool { return step > n }); at >= 0 {
+			n = laneSteps[at]
+		}
+	}
+	for ; dir < 0; dir++ {
+		for _, step := range slices.Backward(laneSteps) {
+			if step < n {
+				n = step
+				break
+			}
+		}
+	}
+	return strconv.Itoa(n)
+}
+
+// applyLanes opens another number of lanes. Old ones are closed first: an old
+// handle could keep a mapping's effect alive.
+func (s *Session) applyLanes(c Config) (backend.Verdict, string, error) {
 	old := s.cfg.Lanes
-	s.cfg.Lanes = n
+	s.cfg.Lanes = c.Lanes
 	if err := s.reopen(func() error { return nil }); err != nil {
 		s.cfg.Lanes = old
 		if again := s.reopen(func() error { return nil }); again != nil {
 			err = fmt.Errorf("%w; and with %d lanes as before: %w", err, old, again)
 		}
-		return now, err
+		return backend.Declined, "", err
 	}
-	return backend.Outcome{Verdict: backend.Applied, Value: fmt.Sprint(n)}, nil
+	return backend.Applied, "", nil
 }
 
 // reopen closes every lane, does something, and opens new lanes.
@@ -99,22 +160,64 @@ func (s *Session) reopen(between func() error) error {
 	return errors.Join(errs...)
 }
 
-// setCache changes the budget; entries that fit stay.
-func (s *Session) setCache(budget int64) (backend.Outcome, error) {
-	if s.streamer == nil {
-		return backend.Outcome{Verdict: backend.Ignored, Value: "none", Reason: notStreaming}, nil
+// applyCache changes the budget; entries that fit stay.
+func (s *Session) applyCache(c Config) (backend.Verdict, string, error) {
+	b, err := s.budget(c.Cache)
+	var refused *backend.SettingError
+	if errors.As(err, &refused) {
+		reason := refused.Problem
+		if refused.Remedy != "" {
+			reason += ": " + refused.Remedy
+		}
+		return backend.Declined, reason, nil
 	}
-	now := backend.Outcome{Verdict: backend.Declined, Value: fmt.Sprint(s.cfg.Cache.MiB(), " MiB")}
-	budget = min(budget, wholeMiB(s.shape.Total()))
-	if err := s.checkBudget(budget); err != nil {
-		now.Reason = strings.TrimPrefix(err.Error(), "--cache-mb: ")
-		return now, nil
+	if err == nil {
+		err = s.streamer.Resize(b.Bytes)
 	}
-	if err := s.streamer.Resize(budget); err != nil {
-		return now, err
+	if err != nil {
+		return backend.Declined, "", err
 	}
-	s.cfg.Cache = Budget{Bytes: budget}
-	return backend.Outcome{Verdict: backend.Applied, Value: fmt.Sprint(s.cfg.Cache.MiB(), " MiB"), Reason: s.budgetWarning(budget)}, nil
+	s.cfg.Cache = b
+	return backend.Applied, s.budgetWarning(b.Bytes), nil
+}
+
+// budgetSteps is how many steps lead from nothing to a budget for all experts.
+const budgetSteps = 8
+
+// stepCache returns a budget in MiB dir steps away, on multiples of an eighth of
+// all experts, at least one MiB away.
+func (s *Session) stepCache(from string, dir int) string {
+	n, err := strconv.ParseInt(from, 10, 64)
+	if err != nil {
+		return from
+	}
+	return strconv.FormatInt(stepBudget(n, dir, s.shape.Logical()), 10)
+}
+
+// stepBudget walks dir steps from a budget of n MiB where all experts take so
+// many bytes.
+func stepBudget(n int64, dir int, all int64) int64 {
+	step := all / budgetSteps
+	if step == 0 {
+		return n
+	}
+	for ; dir > 0; dir-- {
+		k := step
+		for inMiB(k) <= n && k < all {
+			k = min(k+step, all)
+		}
+		n = max(n, inMiB(k))
+	}
+	for ; dir < 0; dir++ {
+		k := (n<<20 - 1) / step * step
+		for k > 0 && inMiB(k) >= n {
+			k -= step
+		}
+		if k > 0 {
+			n = inMiB(k)
+		}
+	}
+	return n
 }
 
 // maxNamed is how many weights a declined release names.
@@ -161,20 +264,24 @@ func someNames(names []string) string {
 	return strings.Join(distinct, ", ")
 }
 
+func (s *Session) applyRelease(c Config) (backend.Verdict, string, error) {
+	return s.setRelease(c.ReleaseMmap)
+}
+
 // setRelease hands the mapping back, or maps the file again.
-func (s *Session) setRelease(on bool) (backend.Outcome, error) {
+func (s *Session) setRelease(on bool) (backend.Verdict, string, error) {
 	if !on {
 		return s.restoreMapping()
 	}
 	if len(s.mappings) == 0 {
-		return backend.Outcome{Verdict: backend.Applied, Value: "on", Reason: "already released"}, nil
+		return backend.Applied, "already released", nil
 	}
 	names, err := s.observeMapping()
 	if err != nil {
-		return s.declineRelease(fmt.Sprintf("the system cannot say which weights lie inside the mapping: %v", err)), nil
+		return s.declineRelease("the system cannot say which weights lie inside the mapping: %v", err)
 	}
 	if n := len(names); n > 0 {
-		return s.declineRelease(fmt.Sprintf("%d weights still lie inside the mapping (%s)", n, someNames(names))), nil
+		return s.declineRelease("%d weights still lie inside the mapping (%s)", n, someNames(names))
 	}
 	s.compute.Pool.Park() // no worker runs while the views go
 	// Closing lanes comes first and opening them last: on the host where this
@@ -190,22 +297,23 @@ func (s *Session) setRelease(on bool) (backend.Outcome, error) {
 	if err == nil {
 		_, err = s.observeMapping()
 	}
-	return backend.Outcome{Verdict: backend.Applied, Value: "on"}, err
+	return backend.Applied, "", err
 }
 
-func (s *Session) declineRelease(reason string) backend.Outcome {
+func (s *Session) declineRelease(format string, args ...any) (backend.Verdict, string, error) {
+	reason := fmt.Sprintf(format, args...)
 	s.cfg.ReleaseMmap = false
 	s.setMapping(profile.MappingDeclined, reason, false)
-	return backend.Outcome{Verdict: backend.Declined, Value: "off", Reason: reason}
+	return backend.Declined, reason, nil
 }
 
 // restoreMapping maps the file again, as at load, and opens the lanes anew
 // under it.
-func (s *Session) restoreMapping() (backend.Outcome, error) {
+func (s *Session) restoreMapping() (backend.Verdict, string, error) {
 	if len(s.mappings) > 0 {
 		s.cfg.ReleaseMmap = false
 		s.setMapping(profile.MappingMapped, "", false)
-		return backend.Outcome{Verdict: backend.Applied, Value: "off", Reason: "the file is mapped"}, nil
+		return backend.Applied, "the file is mapped", nil
 	}
 	err := s.reopen(func() error {
 		err := s.openMapping(context.Background(), nil)
@@ -216,14 +324,14 @@ func (s *Session) restoreMapping() (backend.Outcome, error) {
 		return err
 	})
 	if len(s.mappings) == 0 {
-		return backend.Outcome{Value: "on"}, err
+		return backend.Declined, "", err
 	}
 	s.cfg.ReleaseMmap = false
 	s.setMapping(profile.MappingMapped, "", false)
 	if err == nil {
 		_, err = s.observeMapping()
 	}
-	return backend.Outcome{Verdict: backend.Applied, Value: "off"}, err
+	return backend.Applied, "", err
 }
 
 func (s *Session) setMapping(state profile.MappingState, reason string, reopened bool) {

@@ -139,7 +139,7 @@ func TestSettingsBeyondReason(t *testing.T) {
 	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
 	// As of a hostile file's general.sampling.penalty_last_n: a ring of 2^40 tokens.
 	cfg.Sampling.RepeatLastN, cfg.Sampling.RepeatPenalty = 1<<40, 1.1
-	cfg.SamplingSet = map[string]bool{"repeat-last-n": true, "repeat-penalty": true}
+	cfg.Origins = map[string]string{"repeat-last-n": backend.FromFlag, "repeat-penalty": backend.FromFlag}
 	if s := open(t, cfg); s.cfg.Sampling.RepeatLastN != s.cfg.Ctx {
 		t.Errorf("the repeat penalty looks back %d tokens in a context of %d", s.cfg.Sampling.RepeatLastN, s.cfg.Ctx)
 	}

@@ -40,7 +40,7 @@ func TestLanesThatCannotBeOpenedAgain(t *testing.T) {
 	hidden := cfg.Model + ".away"
 	change := func(on bool) (backend.Outcome, profile.Mapping) {
 		var snap profile.Snapshot
-		o := s.Reconfigure(Change{ReleaseMmap: &on})[0]
+		o := s.Apply(map[string]string{"release-mmap": onOff(on)})[0]
 		s.Snapshot(&snap)
 		return o, snap.Mapping
 	}
@@ -57,8 +57,7 @@ func TestLanesThatCannotBeOpenedAgain(t *testing.T) {
 	if o, m := change(false); o.Verdict != backend.Declined || o.Value != "on" || m.State != profile.MappingReleased || m.Bytes != 0 || strings.Contains(o.Reason, "\n") {
 		t.Errorf("mapped without a file: %+v, %+v", o, m)
 	}
-	n := 2
-	if o := s.Reconfigure(Change{Lanes: &n})[0]; o.Verdict != backend.Declined || strings.Contains(o.Reason, "\n") {
+	if o := s.Apply(map[string]string{"lanes": "2"})[0]; o.Verdict != backend.Declined || strings.Contains(o.Reason, "\n") {
 		t.Errorf("lanes without a file: %+v", o)
 	}
 	if _, err := s.Generate(context.Background(), backend.Request{Text: prompt}); !errors.Is(err, errNoLanes) {

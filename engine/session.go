@@ -75,6 +75,12 @@ type beginning struct {
 	thinking     *bool
 }
 
+// Info tells what is open.
+func (s *Session) Info() backend.Info {
+	t := s.text.Template
+	return backend.Info{Model: s.modelName(), Arch: s.arch.Info().Arch, Thinking: t == nil || t.Thinks() || !t.Reasons()}
+}
+
 // Config returns the configuration in force, automatic values resolved.
 func (s *Session) Config() Config { return s.cfg }
 
@@ -141,7 +147,7 @@ func (s *Session) shards() [][]byte {
 	return views
 }
 
-// numerics parses a numerics flag.
+// numerics parses the setting of that name.
 func numerics(name string) (kernel.Numerics, error) {
 	switch name {
 	case "fast":
@@ -149,5 +155,5 @@ func numerics(name string) (kernel.Numerics, error) {
 	case "exact":
 		return kernel.Exact, nil
 	}
-	return 0, usagef("unknown --numerics %q; known: fast, exact", name)
+	return 0, fmt.Errorf("unknown numerics %q", name)
 }

@@ -170,21 +170,24 @@ func (w *walk) take() {
 
 // settings changes one or more settings. Any may be declined.
 func (w *walk) settings() {
-	var c Change
+	wishes := map[string]string{}
 	if w.r.IntN(2) == 0 {
-		c.ReleaseMmap = pick(w.r, new(bool), truth())
+		wishes["release-mmap"] = pick(w.r, backend.Off, backend.On)
 	}
 	if w.r.IntN(2) == 0 {
-		n := pick(w.r, 1, 2, 4, 8)
-		c.Lanes = &n
+		wishes["lanes"] = pick(w.r, "1", "2", "4", "8")
 	}
 	if w.r.IntN(2) == 0 {
-		c.Overlap = pick(w.r, new(bool), truth())
+		wishes["overlap"] = pick(w.r, backend.Off, backend.On)
 	}
-	out := w.Reconfigure(c)
+	out := w.Apply(wishes)
 	if w.r.IntN(2) == 0 {
-		o, err := w.setCache(w.model.least * pick[int64](w.r, 1, 2, 3, 100))
-		if err != nil {
+		// In bytes: all experts of the model are less than a MiB.
+		c := w.cfg
+		c.Cache = Budget{Bytes: w.model.least * pick[int64](w.r, 1, 2, 3, 100)}
+		o := backend.Outcome{Setting: "cache"}
+		var err error
+		if o.Verdict, o.Reason, err = w.applyCache(c); err != nil {
 			w.t.Errorf("a change of the cache: %v", err)
 		}
 		out = append(out, o)
@@ -198,8 +201,6 @@ func (w *walk) settings() {
 		}
 	}
 }
-
-func truth() *bool { t := true; return &t }
 
 // run asks or repeats, whole or cancelled after some tokens or some time.
 func (w *walk) run(what string, asked int, do func(context.Context, func(backend.Delta)) (*backend.Run, error)) {

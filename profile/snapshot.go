@@ -82,7 +82,6 @@ type Cache struct {
 	HitRun           Maybe[float64] // percent, of the run's decoding
 	LayerWorkingSet  int64          // the least budget that works at all
 	Lookups          int64          // since the cache was last emptied, prefill included
-	BudgetStep       int64          // F5/F6 step: an eighth of all experts
 	EvictionsPerTok  Maybe[float64]
 	RereadsPerTok    Maybe[float64]
 	ReadPerTok       Maybe[float64] // logical bytes a decoded token

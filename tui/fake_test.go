@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/profile"
 	"bmoe/tui/term"
@@ -20,11 +22,12 @@ import (
 // be seen to have been passed on.
 type fakeEngine struct {
 	mu       sync.Mutex
-	cfg      engine.Config
+	cfg      fakeConfig
 	s        profile.Snapshot
 	text     string
-	prompts  []string // what Generate was asked
-	changes  []engine.Change
+	prompts  []string            // what Generate was asked
+	changes  []map[string]string // what Apply was asked
+	more     []backend.Setting   // rows beside those that it obeys
 	runs     int
 	cold     bool
 	closed   bool
@@ -45,8 +48,7 @@ type fakeEngine struct {
 const answerText = "Because the model file is mapped: on this host its four lanes are served one at a time. Press F2 and ask again.\n\nIn numbers: compute takes 107 ms of 316, and the rest is waiting."
 
 func newFake() *fakeEngine {
-	f := &fakeEngine{cfg: engine.DefaultConfig(), cold: true}
-	f.cfg.Cache, f.cfg.Ctx, f.cfg.Threads = engine.Budget{Bytes: 3000 * term.MiB}, 4096, 8
+	f := &fakeEngine{cfg: fakeConfig{lanes: 4, cacheMiB: 3000, overlap: true}, cold: true}
 	for _, w := range strings.SplitAfter("The lanes give one lane's rate, so reads are served in turn. ", " ") {
 		f.script = append(f.script, backend.Delta{Reasoning: w})
 	}
@@ -57,7 +59,7 @@ func newFake() *fakeEngine {
 	s.Ctx = 4096
 	s.Model = profile.Model{Name: "Qwen3.6-35B-A3B-Q4_K_M", Arch: "qwen35moe", Quant: "Q4_K_M", FileBytes: 22_300_000_000, Shards: 1,
 		Layers: 40, MoELayers: 40, Experts: 256, ExpertsUsed: 8, ExpertBytesAll: 18_000 * term.MiB, TokenCycle: 492 * term.MiB, HostMemory: profile.Some[int64](15_500_000_000)}
-	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * term.MiB, BudgetStep: 2250 * term.MiB, Slots: 1706}
+	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * term.MiB, Slots: 1706}
 	s.KV = profile.KV{Bytes: 332 * term.MiB, MarkBytes: 252 * term.MiB, Marks: 3, MostMarks: 4}
 	s.Lanes = profile.Lanes{Engine: "lanes", Mode: "direct"}
 	s.Mapping = profile.Mapping{State: profile.MappingMapped, Bytes: 22_300_000_000, Views: 1, Dense: "anon",
@@ -72,11 +74,11 @@ func newFake() *fakeEngine {
 // settle copies the settings into the snapshot.
 func (f *fakeEngine) settle() {
 	s := &f.s
-	s.Lanes.N, s.Lanes.Overlap = f.cfg.Lanes, f.cfg.Overlap
-	s.Cache.Budget = f.cfg.Cache.Bytes
+	s.Lanes.N, s.Lanes.Overlap = f.cfg.lanes, f.cfg.overlap
+	s.Cache.Budget = int64(f.cfg.cacheMiB) * term.MiB
 	s.Cache.BelowTokenCycle = s.Cache.Budget < s.Model.TokenCycle
 	s.Mapping.State, s.Mapping.Views, s.Mapping.Bytes = profile.MappingMapped, 1, s.Model.FileBytes
-	if f.cfg.ReleaseMmap {
+	if f.cfg.release {
 		s.Mapping.State, s.Mapping.Views, s.Mapping.Bytes, s.Mapping.LanesReopened = profile.MappingReleased, 0, 0, true
 	}
 }
@@ -98,7 +100,7 @@ func (f *fakeEngine) Again(ctx context.Context, onDelta func(backend.Delta)) (*b
 	f.mu.Lock()
 	if f.text == "" {
 		f.mu.Unlock()
-		return nil, engine.ErrNothingToRepeat
+		return nil, errors.New("there is no run to repeat yet")
 	}
 	f.cold = true
 	f.mu.Unlock()
@@ -148,7 +150,7 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Phase = profile.Idle
-	r := &backend.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Settings: cfg.Values(), Sum: s.Sum, Walls: walls, Disturbed: f.disturbed, StartKey: f.text, ColdCache: cold, Err: err}
+	r := &backend.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Settings: backend.Values(f.rows(cfg)), Sum: s.Sum, Walls: walls, Disturbed: f.disturbed, StartKey: f.text, ColdCache: cold, Err: err}
 	f.result(&r.Result, text.String())
 	if err != nil {
 		r.Result.StopReason = "cancelled"
@@ -157,16 +159,16 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 }
 
 // stallOf is what a token waits for flash under the settings, in ns.
-func stallOf(c engine.Config) int64 {
+func stallOf(c fakeConfig) int64 {
 	stall := int64(182e6)
-	if c.ReleaseMmap {
+	if c.release {
 		stall = 74e6
 	}
 	return stall
 }
 
 // token returns the seconds that a token took.
-func (f *fakeEngine) token(i int, cfg engine.Config) float32 {
+func (f *fakeEngine) token(i int, cfg fakeConfig) float32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := &f.s
@@ -194,12 +196,12 @@ func (f *fakeEngine) token(i int, cfg engine.Config) float32 {
 	s.Cache.Lookups = s.Sum.Lookups
 	s.Cache.EvictionsPerTok, s.Cache.RereadsPerTok, s.Cache.ReadPerTok = profile.Some(121.2), profile.Some(81.8), profile.Some(192.5*term.MiB)
 	rate := 926.0 * term.MiB
-	if cfg.ReleaseMmap {
+	if cfg.release {
 		rate = 2402 * term.MiB
 	}
 	s.Lanes.Rate, s.Lanes.RateRun = profile.Some(rate), profile.Some(rate*1.01)
-	for l := range cfg.Lanes {
-		s.Lanes.Lane[l].Rate = profile.Some(rate/float64(cfg.Lanes) + float64(l)*term.MiB)
+	for l := range cfg.lanes {
+		s.Lanes.Lane[l].Rate = profile.Some(rate/float64(cfg.lanes) + float64(l)*term.MiB)
 	}
 	s.Lanes.P50, s.Lanes.P99 = profile.Some[int64](2_490_000), profile.Some[int64](5_800_000)
 	s.Lanes.Wake50 = profile.Some[int64](21_000)
@@ -228,7 +230,7 @@ func (f *fakeEngine) result(r *profile.Result, text string) {
 	r.Cache.Hits, r.Cache.Lookups = profile.Some(s.Sum.Hits), profile.Some(s.Sum.Lookups)
 	r.Cache.Evictions, r.Cache.Rereads = profile.Some(int64(121*s.Step)), profile.Some(int64(82*s.Step))
 	r.IO.P50 = profile.Some(2.49)
-	if f.cfg.ReleaseMmap {
+	if f.cfg.release {
 		r.IO.P50 = profile.Some(1.20)
 	}
 	r.TokenIDs = make([]int32, s.Step)
@@ -246,37 +248,95 @@ func (f *fakeEngine) NewChat() {
 	f.s.CtxUsed = 0
 }
 
-func (f *fakeEngine) Reconfigure(c engine.Change) []backend.Outcome {
+// fakeConfig is what the fake engine obeys.
+type fakeConfig struct {
+	lanes, cacheMiB  int
+	overlap, release bool
+}
+
+func (f *fakeEngine) Info() backend.Info {
+	return backend.Info{Model: f.s.Model.Name, Arch: f.s.Model.Arch}
+}
+
+func (f *fakeEngine) Settings() []backend.Setting {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changes = append(f.changes, c)
+	return f.rows(f.cfg)
+}
+
+// rows are the fake's settings under a configuration.
+func (f *fakeEngine) rows(c fakeConfig) []backend.Setting {
+	toggle := func(name, value, help string) backend.Setting {
+		return backend.Setting{Name: name, Flag: name, Kind: backend.Switch, Want: "on or off", Value: value, Origin: backend.FromDefault, Live: true, Help: help}
+	}
+	rows := []backend.Setting{
+		{Name: "threads", Flag: "threads", Kind: backend.Whole, Least: 1, Most: 256, Want: "1 to 256", Value: "8", Origin: backend.FromDefault, Help: "compute workers"},
+		{Name: "lanes", Flag: "io-threads", Kind: backend.Whole, Least: 1, Most: 64, Want: "1 to 64", Value: fmt.Sprint(c.lanes), Origin: backend.FromDefault, Live: true, Help: "readers"},
+		{Name: "cache", Flag: "cache-mb", Kind: backend.Whole, Unit: "MiB", Words: []string{"auto"}, Least: 1, Most: 1 << 30, Want: "1 or more MiB, or auto",
+			Value: fmt.Sprint(c.cacheMiB), Origin: backend.FromDefault, Live: true, Help: "budget of the cache"},
+		toggle("overlap", term.OnOff(c.overlap), "compute while reading"),
+		toggle("release-mmap", term.OnOff(c.release), "hand the mapping back"),
+	}
+	return append(rows, f.more...)
+}
+
+// Step walks lanes by doubling and the budget by an eighth.
+func (f *fakeEngine) Step(name, from string, dir int) string {
+	n, _ := strconv.Atoi(from)
+	switch {
+	case name == "lanes" && dir > 0:
+		return fmt.Sprint(min(2*n, 8))
+	case name == "lanes":
+		return fmt.Sprint(max(n/2, 1))
+	case name == "cache" && dir > 0:
+		return fmt.Sprint((n/2250 + 1) * 2250)
+	case name == "cache":
+		return fmt.Sprint(max((n-1)/2250*2250, 2250))
+	}
+	return term.OnOff(from != backend.On)
+}
+
+func (f *fakeEngine) Apply(wishes map[string]string) []backend.Outcome {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changes = append(f.changes, maps.Clone(wishes))
 	var out []backend.Outcome
-	if c.ReleaseMmap != nil {
-		if f.decline != "" && *c.ReleaseMmap {
-			f.s.Mapping.Reason = f.decline
-			out = append(out, backend.Outcome{Setting: "release-mmap", Verdict: backend.Declined, Value: "off", Reason: f.decline})
-		} else {
-			f.cfg.ReleaseMmap = *c.ReleaseMmap
-			out = append(out, backend.Outcome{Setting: "release-mmap", Verdict: backend.Applied, Value: term.OnOff(f.cfg.ReleaseMmap), Reason: "lanes reopened"})
+	for _, r := range f.rows(f.cfg) {
+		v, ok := wishes[r.Name]
+		if !ok {
+			continue
 		}
-	}
-	if c.Lanes != nil {
-		f.cfg.Lanes = *c.Lanes
-		out = append(out, backend.Outcome{Setting: "lanes", Verdict: backend.Applied, Value: fmt.Sprint(*c.Lanes)})
-	}
-	if c.CacheMiB != nil {
-		f.cfg.Cache = engine.Budget{Bytes: int64(*c.CacheMiB) * term.MiB}
-		out = append(out, backend.Outcome{Setting: "cache", Verdict: backend.Applied, Value: fmt.Sprint(*c.CacheMiB, " MiB")})
-	}
-	if c.Overlap != nil {
-		f.cfg.Overlap = *c.Overlap
-		out = append(out, backend.Outcome{Setting: "overlap", Verdict: backend.Applied, Value: term.OnOff(*c.Overlap)})
+		o := backend.Outcome{Setting: r.Name, Verdict: backend.Applied, Value: r.Show(v)}
+		switch n, _ := strconv.Atoi(v); r.Name {
+		case "lanes":
+			f.cfg.lanes = n
+		case "cache":
+			if v == "auto" {
+				n = 4500
+			}
+			f.cfg.cacheMiB = n
+			o.Value = fmt.Sprint(n, " MiB")
+		case "overlap":
+			f.cfg.overlap = v == backend.On
+		case "release-mmap":
+			if f.decline != "" && v == backend.On {
+				f.s.Mapping.Reason = f.decline
+				o.Verdict, o.Value, o.Reason = backend.Declined, backend.Off, f.decline
+				break
+			}
+			f.cfg.release, o.Reason = v == backend.On, "lanes reopened"
+		default:
+			i := slices.IndexFunc(f.more, func(m backend.Setting) bool { return m.Name == r.Name })
+			f.more[i].Value = v
+		}
+		out = append(out, o)
 	}
 	f.settle()
 	return out
 }
 
-func (f *fakeEngine) Config() engine.Config {
+// config is what is in force.
+func (f *fakeEngine) config() fakeConfig {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.cfg

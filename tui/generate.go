@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/clock"
 	"bmoe/internal/crash"
@@ -124,7 +123,7 @@ func (m *Model) again() tea.Cmd {
 		return nil
 	}
 	m.chat.follow = true
-	if old, now, ok := m.runs.Missing(m.cfg.Values()); ok {
+	if old, now, ok := m.runs.Missing(backend.Values(m.settings)); ok {
 		return m.againPair(old, now)
 	}
 	return m.run("", true, m.eng.Again)
@@ -158,7 +157,7 @@ func (m *Model) run(text string, again bool, f func(context.Context, func(backen
 		r, err := f(ctx, buf.add)
 		var s profile.Snapshot
 		eng.Snapshot(&s)
-		return doneMsg{run: r, cfg: eng.Config(), err: err, again: again, text: text, done: s.PromptDone}
+		return doneMsg{run: r, err: err, again: again, text: text, done: s.PromptDone}
 	}))
 }
 
@@ -177,7 +176,7 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	m.answer.live, m.answer.thinking = false, false
 	err := failure(msg.run, msg.err)
 	stopped := m.stopping || errors.Is(err, context.Canceled)
-	m.stop, m.deltas, m.cfg = nil, nil, msg.cfg
+	m.stop, m.deltas = nil, nil
 	m.status = "" // what it said was of the run
 	if msg.run != nil {
 		m.closeAnswer(msg.run, msg.done)
@@ -212,15 +211,16 @@ func failure(r *backend.Run, err error) error {
 
 // apply passes the wishes that wait to the engine.
 func (m *Model) apply() tea.Cmd {
-	c := m.want
-	m.inHand, m.want = c, engine.Change{}
+	ws := m.want
+	m.inHand, m.want = ws, wishes{}
 	m.state = applying
-	eng := m.eng
-	return m.job(func() tea.Msg { return appliedMsg{eng.Reconfigure(c), eng.Config()} })
+	t := tunable(m.eng)
+	return m.job(func() tea.Msg { return appliedMsg{t.Apply(ws), t.Settings()} })
 }
 
 func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
-	m.cfg, m.inHand, m.status = msg.cfg, engine.Change{}, ""
+	m.settings, m.inHand, m.status = msg.rows, nil, ""
+	m.help.settings = m.settings
 	for _, o := range msg.outcomes {
 		m.noteOutcome(o)
 	}

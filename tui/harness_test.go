@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bmoe/engine/backend"
 	"bmoe/profile"
 	"bmoe/tui/term"
 
@@ -41,7 +42,7 @@ func start(t *testing.T, w, h int, o Options, f *fakeEngine) *harness {
 func loadingScreen(t *testing.T, w, h int, o Options, f *fakeEngine) *harness {
 	t.Helper()
 	if o.Open == nil {
-		o.Open = func(func(string, float64)) (Engine, error) { return f, nil }
+		o.Open = func(func(string, float64)) (backend.Backend, error) { return f, nil }
 	}
 	m := newModel(o, term.Caps{})
 	hs := &harness{t: t, m: m, f: f, time: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), msgs: make(chan tea.Msg, 64)}

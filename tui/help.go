@@ -3,13 +3,15 @@ package tui
 import (
 	"strings"
 
+	"bmoe/engine/backend"
 	"bmoe/tui/term"
 )
 
 // helpPage lists every key and command, from the table that dispatches them.
 type helpPage struct {
-	th  *term.Theme
-	top int // first row shown
+	th       *term.Theme
+	top      int // first row shown
+	settings []backend.Setting
 }
 
 func (p *helpPage) scroll(n int) { p.top = max(p.top+n, 0) }
@@ -37,6 +39,7 @@ func (p *helpPage) rows(w int) []string {
 		keysW, twinW = 15, 12
 	}
 	textW := w - keysW - twinW - cmdW
+	keyed := map[string]bool{}
 	rows := []string{th.Dim.On(th.Pad("key", keysW)+th.Pad("in the panes", twinW)+th.Pad("command", cmdW)) + th.Dim.On(th.Pad("what it does", textW))}
 	for i := range keyTable {
 		r := &keyTable[i]
@@ -52,15 +55,27 @@ func (p *helpPage) rows(w int) []string {
 			twins = "1-5"
 		}
 		capsLines := wrapWords(caps(keys, " "), keysW-1)
-		for n, text := range wrapWords(r.help, textW) {
-			rows = append(rows, p.line(w, keysW, twinW, cmdW, at(capsLines, n), first(n, twins), first(n, r.cmd), text))
+		cmd, help := r.cmd, r.help
+		if s := backend.Find(p.settings, r.setting); s != nil {
+			cmd = usage(p.settings, s)
+			keyed[s.Name] = true
 		}
-		for n := len(wrapWords(r.help, textW)); n < len(capsLines); n++ {
+		for n, text := range wrapWords(help, textW) {
+			rows = append(rows, p.line(w, keysW, twinW, cmdW, at(capsLines, n), first(n, twins), first(n, cmd), text))
+		}
+		for n := len(wrapWords(help, textW)); n < len(capsLines); n++ {
 			rows = append(rows, p.line(w, keysW, twinW, cmdW, capsLines[n], "", "", ""))
 		}
 	}
+	for i := range p.settings {
+		if s := &p.settings[i]; s.Live && !keyed[s.Name] { // a command is all it has
+			for n, text := range wrapWords(s.Help, textW) {
+				rows = append(rows, p.line(w, keysW, 0, twinW+cmdW, "", "", first(n, usage(p.settings, s)), text))
+			}
+		}
+	}
 	rows = append(rows, term.Blanks(w))
-	for _, s := range wrapWords("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal. A message that begins with a slash is written with two.", w) {
+	for _, s := range wrapWords("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal. A command alone shows its setting, or turns it if it is a switch; every setting has one. A message that begins with a slash is written with two.", w) {
 		rows = append(rows, th.Pad(th.Dim.On(s), w))
 	}
 	return rows

@@ -19,17 +19,17 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.armed = time.Time{}
 	}
 	if m.screen == runsScreen {
-		if a := lookup(name, runsKeys); a != actNone {
-			return m.act(a)
+		if b := lookup(name, runsKeys); b.act != actNone {
+			return m.act(b)
 		}
 	}
-	if a := lookup(name, anyKeys); a != actNone {
-		return m.act(a)
+	if b := lookup(name, anyKeys); b.act != actNone {
+		return m.act(b)
 	}
 	if m.screen != mainScreen || m.focus == onPanes {
 		return m.act(lookup(name, paneKeys))
 	}
-	switch a := lookup(name, chatKeys); a {
+	switch b := lookup(name, chatKeys); b.act {
 	case actHistoryUp:
 		return m.walkHistory(-1, k)
 	case actHistoryDown:
@@ -41,7 +41,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.updatePrompt(k) // deletes, as in a shell
 	case actNone:
 	default:
-		return m.act(a)
+		return m.act(b)
 	}
 	if m.prompt.Value() == "" && (name == "home" || name == "end") {
 		return m.act(lookup(name, paneKeys))
@@ -50,24 +50,16 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 }
 
 // act does what a key or a command asks for.
-func (m *Model) act(a action) tea.Cmd {
-	switch a {
+func (m *Model) act(b bind) tea.Cmd {
+	switch b.act {
 	case actHelp:
 		m.toggleScreen(helpScreen)
 	case actRuns:
 		m.toggleScreen(runsScreen)
-	case actRelease:
-		return m.turn(func() { m.setRelease(!m.wantRelease()) })
-	case actOverlap:
-		return m.turn(func() { m.setOverlap(!m.wantOverlap()) })
-	case actLanesDown:
-		return m.turn(func() { m.setLanes(stepLanes(m.wantLanes(), -1)) })
-	case actLanesUp:
-		return m.turn(func() { m.setLanes(stepLanes(m.wantLanes(), +1)) })
-	case actCacheDown:
-		return m.turn(func() { m.stepCache(-1) })
-	case actCacheUp:
-		return m.turn(func() { m.stepCache(+1) })
+	case actStepDown:
+		return m.stepSetting(b.setting, -1)
+	case actStepUp:
+		return m.stepSetting(b.setting, +1)
 	case actAgain:
 		return m.again()
 	case actNewChat:
@@ -107,7 +99,7 @@ func (m *Model) act(a action) tea.Cmd {
 			m.toggleScreen(paneScreen)
 		}
 	case actPick1, actPick2, actPick3, actPick4, actPick5:
-		m.pick(int(a - actPick1))
+		m.pick(int(b.act - actPick1))
 	case actPickUp:
 		m.step(-1)
 	case actPickDown:
@@ -133,34 +125,6 @@ func (m *Model) act(a action) tea.Cmd {
 		m.runs.choose()
 	}
 	return nil
-}
-
-// turn notes a wish. It is passed on at once when the engine is idle, else
-// when the run ends.
-func (m *Model) turn(wish func()) tea.Cmd {
-	if m.state == loading {
-		m.say(m.th.Read, "not now: "+m.busyWith())
-		return nil
-	}
-	wish()
-	if m.state == idle && pending(m.want) {
-		return m.apply()
-	}
-	return nil
-}
-
-func (m *Model) stepCache(dir int) {
-	if !m.live.Cache.Streaming {
-		m.say(m.th.Read, "no cache: nothing is streamed")
-		return
-	}
-	n := m.wantCache()
-	to := stepCache(n, dir, m.live.Model.ExpertBytesAll, m.live.Cache.BudgetStep)
-	if to == n {
-		m.say(m.th.Read, "that is as far as it goes; /cache takes any number of MiB")
-		return
-	}
-	m.setCache(to)
 }
 
 // toggleScreen opens a full-screen view or closes it.

@@ -6,12 +6,8 @@ type action uint8
 const (
 	actNone action = iota
 	actHelp
-	actRelease
-	actLanesDown
-	actLanesUp
-	actCacheDown
-	actCacheUp
-	actOverlap
+	actStepDown // of a setting
+	actStepUp
 	actRuns
 	actAgain
 	actNewChat
@@ -46,95 +42,99 @@ const (
 	actBaseline
 )
 
-// bind is a key, as the terminal library names it, and what it asks for.
+// bind is a key, as the terminal library names it, and what it asks for, of a
+// setting if its row in the table is about one.
 type bind struct {
-	key string
-	act action
+	key     string
+	act     action
+	setting string
 }
 
 // keyRow is a line of the help: keys that belong together, their twins, the
 // command, and what they do. The same table makes the footer and dispatches
 // the keys, so the three cannot disagree.
 type keyRow struct {
-	label string // in the footer; empty: not there
-	rank  int    // in the footer, the highest goes first when room is short
-	knob  knob   // its state is shown beside the label
-	any   []bind // work anywhere
-	panes []bind // work with the panes focused, and in the full-screen views
-	chat  []bind // work in the prompt
-	runs  []bind // work in the list of runs
-	cmd   string // command of the prompt, with its arguments
-	help  string
+	label   string // in the footer; empty: not there
+	rank    int    // in the footer, the highest goes first when room is short
+	setting string // the keys change it; its value is shown beside the label
+	any     []bind // work anywhere
+	panes   []bind // work with the panes focused, and in the full-screen views
+	chat    []bind // work in the prompt
+	runs    []bind // work in the list of runs
+	cmd     string // command of the prompt; a setting's is its own
+	help    string // empty: the setting's own
 }
 
 var keyTable = []keyRow{
-	{label: "help", any: []bind{{"f1", actHelp}}, panes: []bind{{"?", actHelp}}, cmd: "/help",
+	{label: "help", any: []bind{{key: "f1", act: actHelp}}, panes: []bind{{key: "?", act: actHelp}}, cmd: "/help",
 		help: "keys and commands"},
-	{label: "release-mmap", knob: knobRelease, any: []bind{{"f2", actRelease}}, panes: []bind{{"m", actRelease}}, cmd: "/release [on|off]",
+	{label: "release-mmap", setting: "release-mmap", any: []bind{{key: "f2", act: actStepUp}}, panes: []bind{{key: "m", act: actStepUp}},
 		help: "hand the model file's mapping back to the system"},
-	{label: "lanes", knob: knobLanes, any: []bind{{"f3", actLanesDown}, {"f4", actLanesUp}}, panes: []bind{{"[", actLanesDown}, {"]", actLanesUp}}, cmd: "/lanes N",
-		help: "fewer or more readers: 1, 2, 4, 8"},
-	{label: "cache", knob: knobCache, any: []bind{{"f5", actCacheDown}, {"f6", actCacheUp}},
-		panes: []bind{{"-", actCacheDown}, {"+", actCacheUp}, {"=", actCacheUp}}, cmd: "/cache MIB",
-		help: "smaller or bigger cache budget, an eighth of all experts a step"},
-	{label: "overlap", knob: knobOverlap, any: []bind{{"f7", actOverlap}}, panes: []bind{{"o", actOverlap}}, cmd: "/overlap [on|off]",
+	{label: "lanes", setting: "lanes", any: []bind{{key: "f3", act: actStepDown}, {key: "f4", act: actStepUp}},
+		panes: []bind{{key: "[", act: actStepDown}, {key: "]", act: actStepUp}},
+		help:  "fewer or more readers: 1, 2, 4, 8"},
+	{label: "cache", setting: "cache", any: []bind{{key: "f5", act: actStepDown}, {key: "f6", act: actStepUp}},
+		panes: []bind{{key: "-", act: actStepDown}, {key: "+", act: actStepUp}, {key: "=", act: actStepUp}},
+		help:  "smaller or bigger cache budget, an eighth of all experts a step"},
+	{label: "overlap", setting: "overlap", any: []bind{{key: "f7", act: actStepUp}}, panes: []bind{{key: "o", act: actStepUp}},
 		help: "compute while reads are in flight"},
-	{label: "runs", rank: 1, any: []bind{{"f10", actRuns}}, panes: []bind{{"r", actRuns}}, cmd: "/runs",
+	{label: "runs", rank: 1, any: []bind{{key: "f10", act: actRuns}}, panes: []bind{{key: "r", act: actRuns}}, cmd: "/runs",
 		help: "every run of the session, compared"},
-	{label: "again", rank: 1, any: []bind{{"ctrl+g", actAgain}}, panes: []bind{{"g", actAgain}}, cmd: "/again",
+	{label: "again", rank: 1, any: []bind{{key: "ctrl+g", act: actAgain}}, panes: []bind{{key: "g", act: actAgain}}, cmd: "/again",
 		help: "repeat the last prompt from the same start, cache emptied"},
-	{label: "new chat", rank: 4, any: []bind{{"ctrl+n", actNewChat}}, cmd: "/new",
+	{label: "new chat", rank: 4, any: []bind{{key: "ctrl+n", act: actNewChat}}, cmd: "/new",
 		help: "forget the conversation"},
-	{label: "thoughts", rank: 6, any: []bind{{"ctrl+t", actFold}}, panes: []bind{{"t", actFold}}, cmd: "/thoughts",
+	{label: "thoughts", rank: 6, any: []bind{{key: "ctrl+t", act: actFold}}, panes: []bind{{key: "t", act: actFold}}, cmd: "/thoughts",
 		help: "fold or unfold the reasoning"},
-	{label: "freeze", rank: 3, panes: []bind{{"space", actFreeze}}, cmd: "/freeze",
+	{label: "freeze", rank: 3, panes: []bind{{key: "space", act: actFreeze}}, cmd: "/freeze",
 		help: "hold the panes still; recording goes on"},
-	{label: "expand", rank: 3, panes: []bind{{"e", actExpand}, {"enter", actExpand}},
+	{label: "expand", rank: 3, panes: []bind{{key: "e", act: actExpand}, {key: "enter", act: actExpand}},
 		help: "the picked pane over the whole screen, and back"},
-	{label: "pane", rank: 3, panes: []bind{{"1", actPick1}, {"2", actPick2}, {"3", actPick3}, {"4", actPick4}, {"5", actPick5}},
+	{label: "pane", rank: 3, panes: []bind{{key: "1", act: actPick1}, {key: "2", act: actPick2}, {key: "3", act: actPick3}, {key: "4", act: actPick4}, {key: "5", act: actPick5}},
 		help: "pick a pane"},
-	{panes: []bind{{"up", actPickUp}, {"k", actPickUp}, {"down", actPickDown}, {"j", actPickDown}},
+	{panes: []bind{{key: "up", act: actPickUp}, {key: "k", act: actPickUp}, {key: "down", act: actPickDown}, {key: "j", act: actPickDown}},
 		help: "pick the pane above or below"},
-	{label: "panes", rank: 2, any: []bind{{"tab", actSwitch}, {"shift+tab", actSwitch}},
+	{label: "panes", rank: 2, any: []bind{{key: "tab", act: actSwitch}, {key: "shift+tab", act: actSwitch}},
 		help: "from the prompt to the panes and back"},
-	{label: "stop", rank: 2, any: []bind{{"esc", actStop}}, cmd: "/stop",
+	{label: "stop", rank: 2, any: []bind{{key: "esc", act: actStop}}, cmd: "/stop",
 		help: "close what is open, else stop the answer"},
-	{label: "quit", rank: 2, any: []bind{{"ctrl+c", actCtrlC}}, chat: []bind{{"ctrl+d", actCtrlD}}, cmd: "/quit",
+	{label: "quit", rank: 2, any: []bind{{key: "ctrl+c", act: actCtrlC}}, chat: []bind{{key: "ctrl+d", act: actCtrlD}}, cmd: "/quit",
 		help: "clear the draft, else end the program; once a run was made it asks: press it twice. ^D in an empty prompt too"},
-	{panes: []bind{{"q", actLeave}},
+	{panes: []bind{{key: "q", act: actLeave}},
 		help: "leave the panes, or close what is open"},
-	{any: []bind{{"ctrl+l", actRepaint}},
+	{any: []bind{{key: "ctrl+l", act: actRepaint}},
 		help: "draw the whole screen anew, should something have spoilt it"},
-	{any: []bind{{"ctrl+z", actSuspend}},
+	{any: []bind{{key: "ctrl+z", act: actSuspend}},
 		help: "back to the shell for a while, where the system can"},
 
-	{any: []bind{{"pgup", actPageUp}, {"pgdown", actPageDown}},
+	{any: []bind{{key: "pgup", act: actPageUp}, {key: "pgdown", act: actPageDown}},
 		help: "scroll the chat; so does the mouse wheel"},
-	{any: []bind{{"ctrl+home", actTop}, {"ctrl+end", actBottom}}, panes: []bind{{"home", actTop}, {"end", actBottom}},
+	{any: []bind{{key: "ctrl+home", act: actTop}, {key: "ctrl+end", act: actBottom}}, panes: []bind{{key: "home", act: actTop}, {key: "end", act: actBottom}},
 		help: "start or end of the chat; Home and End too while the prompt is empty"},
-	{chat: []bind{{"enter", actSend}},
+	{chat: []bind{{key: "enter", act: actSend}},
 		help: "send the prompt"},
-	{chat: []bind{{"alt+enter", actNewline}, {"shift+enter", actNewline}, {"ctrl+j", actNewline}},
+	{chat: []bind{{key: "alt+enter", act: actNewline}, {key: "shift+enter", act: actNewline}, {key: "ctrl+j", act: actNewline}},
 		help: "a new line in the prompt; a paste keeps its lines"},
-	{chat: []bind{{"up", actHistoryUp}, {"down", actHistoryDown}},
+	{chat: []bind{{key: "up", act: actHistoryUp}, {key: "down", act: actHistoryDown}},
 		help: "earlier and later prompts, at the prompt's first and last line"},
-	{runs: []bind{{"up", actRunUp}, {"down", actRunDown}, {"k", actRunUp}, {"j", actRunDown}},
+	{runs: []bind{{key: "up", act: actRunUp}, {key: "down", act: actRunDown}, {key: "k", act: actRunUp}, {key: "j", act: actRunDown}},
 		help: "pick a run in the list of runs"},
-	{runs: []bind{{"enter", actBaseline}},
+	{runs: []bind{{key: "enter", act: actBaseline}},
 		help: "compare every run with the picked one; again: choose for itself"},
 }
 
 // lookup finds what a key asks for among the keys that one column of the table
 // holds.
-func lookup(key string, column func(*keyRow) []bind) action {
+func lookup(key string, column func(*keyRow) []bind) bind {
 	for i := range keyTable {
 		for _, b := range column(&keyTable[i]) {
 			if b.key == key {
-				return b.act
+				b.setting = keyTable[i].setting
+				return b
 			}
 		}
 	}
-	return actNone
+	return bind{}
 }
 
 func anyKeys(r *keyRow) []bind  { return r.any }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -78,11 +79,10 @@ func TestTogglesOfARunWaitForItsEnd(t *testing.T) {
 	}
 	h.finish()
 	if len(h.f.changes) != 1 {
-		t.Fatalf("%d calls of Reconfigure, want 1", len(h.f.changes))
+		t.Fatalf("%d calls of Apply, want 1", len(h.f.changes))
 	}
-	c := h.f.changes[0]
-	if !*c.ReleaseMmap || *c.Lanes != 8 || *c.CacheMiB != 4500 || *c.Overlap {
-		t.Fatalf("passed on %v %v %v %v", *c.ReleaseMmap, *c.Lanes, *c.CacheMiB, *c.Overlap)
+	if want := (map[string]string{"release-mmap": "on", "lanes": "8", "cache": "4500", "overlap": "off"}); !maps.Equal(h.f.changes[0], want) {
+		t.Fatalf("passed on %v", h.f.changes[0])
 	}
 	h.wants("release-mmap on applied", "lanes 8 applied", "cache 4500 MiB applied", "overlap off applied", "overlap off applied")
 	h.said("release-mmap on: applied, lanes reopened")
@@ -97,7 +97,7 @@ func TestAWishCanBeTakenBack(t *testing.T) {
 	h.lacks("next run")
 	h.finish()
 	if len(h.f.changes) != 0 {
-		t.Fatalf("Reconfigure was called with %+v", h.f.changes)
+		t.Fatalf("Apply was called with %+v", h.f.changes)
 	}
 }
 
@@ -109,38 +109,6 @@ func TestAToggleWhileIdleIsAppliedAtOnce(t *testing.T) {
 	h.wait("the answer", func() bool { return h.m.state == idle })
 	h.wants("F2 release-mmap off declined", "! release-mmap stays off: declined")
 	h.said("release-mmap stays off: declined, 2 weights still point into the mapping")
-}
-
-func TestLanesAndBudgetSteps(t *testing.T) {
-	for _, c := range []struct{ n, dir, want int }{{1, -1, 1}, {1, 1, 2}, {3, 1, 4}, {3, -1, 2}, {8, 1, 8}, {16, -1, 8}} {
-		if got := stepLanes(c.n, c.dir); got != c.want {
-			t.Errorf("lanes %d %+d: %d, want %d", c.n, c.dir, got, c.want)
-		}
-	}
-	const all, step = 192 * 104448, 192 * 104448 / 8 // the demo model
-	seen := []int{}
-	for n := 8; ; {
-		to := stepCache(n, +1, all, step)
-		if to == n {
-			break
-		}
-		n = to
-		seen = append(seen, n)
-	}
-	for n := seen[len(seen)-1]; ; {
-		to := stepCache(n, -1, all, step)
-		if to == n {
-			break
-		}
-		n = to
-		seen = append(seen, n)
-	}
-	if got := fmt.Sprint(seen); got != "[10 12 15 17 20 17 15 12 10 8 5 3]" {
-		t.Errorf("budgets in MiB: %s", got)
-	}
-	if got := stepCache(7, 1, 0, 0); got != 7 {
-		t.Errorf("without experts: %d", got)
-	}
 }
 
 func TestAgainComparesTheTwoRuns(t *testing.T) {
@@ -189,7 +157,7 @@ func TestAToggleAndAgainAlwaysCompare(t *testing.T) {
 	h.ask("Why?")
 	h.ask("And on Linux?")
 	h.keys("f2")
-	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	h.wait("the release", func() bool { return f.config().release && h.m.state == idle })
 	h.keys("ctrl+g")
 	h.wait("both legs", func() bool { return len(h.m.runs.All()) == 4 && h.m.state == idle })
 	h.said("release-mmap off: applied", "release-mmap on: applied", "run 4 against run 3 (release-mmap on): faster +")
@@ -202,7 +170,7 @@ func TestAToggleAndAgainAlwaysCompare(t *testing.T) {
 	if want := []string{"run 1", "run 2", "run 3 again, 1 of 2", "run 4 again, 2 of 2"}; !slices.Equal(tags, want) {
 		t.Errorf("answers %q, want %q", tags, want)
 	}
-	if !f.Config().ReleaseMmap {
+	if !f.config().release {
 		t.Error("the settings did not end as the user set them")
 	}
 	h.keys("f4", "ctrl+g") // now there is a run to compare with
@@ -217,7 +185,7 @@ func TestAStoppedPairKeepsTheSettings(t *testing.T) {
 	h.ask("Why?")
 	h.ask("And on Linux?")
 	h.keys("f2")
-	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	h.wait("the release", func() bool { return f.config().release && h.m.state == idle })
 	f.step = make(chan struct{})
 	h.keys("ctrl+g")
 	for range 20 {
@@ -225,8 +193,8 @@ func TestAStoppedPairKeepsTheSettings(t *testing.T) {
 	}
 	h.keys("esc")
 	h.wait("the stop", func() bool { return h.m.state == idle })
-	if got := len(h.m.runs.All()); got != 3 || !f.Config().ReleaseMmap || h.m.cfg.ReleaseMmap != true {
-		t.Errorf("%d runs, release-mmap %v", got, f.Config().ReleaseMmap)
+	if got := len(h.m.runs.All()); got != 3 || !f.config().release || backend.Find(h.m.settings, "release-mmap").Value != backend.On {
+		t.Errorf("%d runs, release-mmap %v", got, f.config().release)
 	}
 	h.said("stopped")
 }
@@ -237,7 +205,7 @@ func TestAStoppedRunIsCompared(t *testing.T) {
 	h := start(t, 120, 40, Options{}, f)
 	h.ask("Why?")
 	h.keys("f2")
-	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	h.wait("the release", func() bool { return f.config().release && h.m.state == idle })
 	f.step = make(chan struct{})
 	h.keys("ctrl+g")
 	for range 30 {
@@ -254,7 +222,7 @@ func TestADisturbedRunIsNotCompared(t *testing.T) {
 	h.ask("Why?")
 	f.disturbed.CPU = profile.Some(true)
 	h.keys("f2")
-	h.wait("the release", func() bool { return f.Config().ReleaseMmap && h.m.state == idle })
+	h.wait("the release", func() bool { return f.config().release && h.m.state == idle })
 	h.keys("ctrl+g")
 	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })
 	h.said("hit 60.9 %; disturbed: CPU", "run 2 against run 1 (release-mmap on): not comparable: disturbed: CPU; text identical")
@@ -487,7 +455,7 @@ func TestQuitDuringAnAnswerStopsAndCloses(t *testing.T) {
 func TestAPromptSentWhileLoadingWaits(t *testing.T) {
 	f := newFake()
 	go1 := make(chan struct{})
-	h := loadingScreen(t, 120, 40, Options{Name: "demo", Open: func(p func(string, float64)) (Engine, error) {
+	h := loadingScreen(t, 120, 40, Options{Name: "demo", Open: func(p func(string, float64)) (backend.Backend, error) {
 		p("dense weights", 0.43)
 		<-go1
 		return f, nil
@@ -507,7 +475,7 @@ func TestAPromptSentWhileLoadingWaits(t *testing.T) {
 func TestCtrlCWhileLoadingQuitsAtOnce(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
-	h := loadingScreen(t, 120, 40, Options{Open: func(func(string, float64)) (Engine, error) { <-block; return nil, errors.New("too late") }}, newFake())
+	h := loadingScreen(t, 120, 40, Options{Open: func(func(string, float64)) (backend.Backend, error) { <-block; return nil, errors.New("too late") }}, newFake())
 	h.keys("ctrl+c")
 	h.wait("the end", func() bool { return h.quit })
 	if err := h.m.shutDown(); err != nil {
@@ -517,7 +485,7 @@ func TestCtrlCWhileLoadingQuitsAtOnce(t *testing.T) {
 
 func TestALoadErrorEndsTheProgram(t *testing.T) {
 	bad := errors.New("open x.gguf: no such file")
-	h := loadingScreen(t, 120, 40, Options{Open: func(func(string, float64)) (Engine, error) { return nil, bad }}, newFake())
+	h := loadingScreen(t, 120, 40, Options{Open: func(func(string, float64)) (backend.Backend, error) { return nil, bad }}, newFake())
 	h.wait("the end", func() bool { return h.quit })
 	if err := h.m.shutDown(); !errors.Is(err, bad) {
 		t.Fatalf("returned %v", err)
@@ -561,13 +529,24 @@ func TestCommands(t *testing.T) {
 	do("/cache 1234")
 	do("/overlap off")
 	do("/release on")
-	c := f.Config()
-	if c.Lanes != 3 || c.Cache.MiB() != 1234 || c.Overlap || !c.ReleaseMmap {
-		t.Errorf("in force: %d lanes, %d MiB, overlap %v, release %v", c.Lanes, c.Cache.MiB(), c.Overlap, c.ReleaseMmap)
+	c := f.config()
+	if c.lanes != 3 || c.cacheMiB != 1234 || c.overlap || !c.release {
+		t.Errorf("in force: %d lanes, %d MiB, overlap %v, release %v", c.lanes, c.cacheMiB, c.overlap, c.release)
 	}
-	for bad, want := range map[string]string{"/lanes 0": "usage: /lanes", "/lanes 65": "usage: /lanes", "/cache x": "usage: /cache", "/release maybe": "usage: /release", "/nope": "unknown command /nope", "/runs 3": "usage: /runs"} {
-		do(bad)
+	for cmd, want := range map[string]string{
+		"/lanes 0": `/lanes "0": want 1 to 64`, "/lanes 65": `/lanes "65": want 1 to 64`, "/lanes x": "want 1 to 64", "/cache x": "want 1 or more MiB, or auto",
+		"/release maybe": `/release "maybe": want on or off`, "/nope": "unknown command /nope", "/runs 3": "usage: /runs",
+		"/lanes": "lanes 3; /lanes takes 1 to 64", "/cache": "cache 1234 MiB; /cache takes 1 or more MiB, or auto", "/threads": "threads 8",
+		"/threads 4": "threads is fixed once the model is open: start with --threads 4", "/re": "unknown command /re",
+	} {
+		do(cmd)
 		h.wants(want)
+	}
+	do("/cache auto")
+	do("/release-mmap off")
+	do("/overlap") // turns
+	if c := f.config(); c.cacheMiB != 4500 || c.release || !c.overlap {
+		t.Errorf("in force: %+v", c)
 	}
 	do("/runs")
 	h.wants("no run yet")
@@ -603,7 +582,7 @@ func TestKeyTableIsConsistent(t *testing.T) {
 					t.Errorf("%s: %q means two things", name, b.key)
 				}
 				seen[b.key] = true
-				if name != "any" && lookup(b.key, anyKeys) != actNone {
+				if name != "any" && lookup(b.key, anyKeys).act != actNone {
 					t.Errorf("%s: %q never gets there", name, b.key)
 				}
 			}
@@ -611,7 +590,7 @@ func TestKeyTableIsConsistent(t *testing.T) {
 	}
 	for i := range keyTable {
 		cmd, _, _ := strings.Cut(strings.TrimPrefix(keyTable[i].cmd, "/"), " ")
-		if _, plain := plainCommands[cmd]; cmd != "" && !plain && keyTable[i].knob == knobNone {
+		if _, plain := plainCommands[cmd]; cmd != "" && !plain {
 			t.Errorf("/%s is in the help and does nothing", cmd)
 		}
 	}
@@ -626,16 +605,16 @@ func TestTwins(t *testing.T) {
 		h.keys(k)
 		idleAgain()
 	}
-	c := f.Config()
-	if !c.ReleaseMmap || c.Lanes != 8 || c.Cache.MiB() != 4500 || c.Overlap {
-		t.Errorf("m ] + o gave %v %d %d %v", c.ReleaseMmap, c.Lanes, c.Cache.MiB(), c.Overlap)
+	c := f.config()
+	if !c.release || c.lanes != 8 || c.cacheMiB != 4500 || c.overlap {
+		t.Errorf("m ] + o gave %v %d %d %v", c.release, c.lanes, c.cacheMiB, c.overlap)
 	}
 	for _, k := range []string{"[", "-"} {
 		h.keys(k)
 		idleAgain()
 	}
-	if c := f.Config(); c.Lanes != 4 || c.Cache.MiB() != 2250 {
-		t.Errorf("[ - gave %d %d", c.Lanes, c.Cache.MiB())
+	if c := f.config(); c.lanes != 4 || c.cacheMiB != 2250 {
+		t.Errorf("[ - gave %d %d", c.lanes, c.cacheMiB)
 	}
 	h.keys("?")
 	h.wants("what it does")
@@ -694,10 +673,10 @@ func TestPressesDuringAChangeAddUp(t *testing.T) {
 	h.ask("hello")
 	h.keys("f6", "f6", "f6", "f4", "f2", "f2", "ctrl+g")
 	h.wait("the second run", func() bool { return h.m.state == idle && len(h.m.runs.All()) == 2 })
-	if c := f.Config(); c.Cache.MiB() != 9000 || c.Lanes != 8 || c.ReleaseMmap {
-		t.Errorf("in force: %d MiB, %d lanes, release %v", c.Cache.MiB(), c.Lanes, c.ReleaseMmap)
+	if c := f.config(); c.cacheMiB != 9000 || c.lanes != 8 || c.release {
+		t.Errorf("in force: %d MiB, %d lanes, release %v", c.cacheMiB, c.lanes, c.release)
 	}
-	if r := h.m.runs.All()[1]; r.Settings[1].Shown != "9000 MiB" {
+	if r := h.m.runs.All()[1]; !slices.ContainsFunc(r.Settings, func(v backend.Value) bool { return v.Shown == "9000 MiB" }) {
 		t.Errorf("the run started before the changes: %v", r.Settings)
 	}
 }
@@ -752,16 +731,16 @@ func TestTheStatusLineIsOfTheMoment(t *testing.T) {
 	bad := func() {
 		h.typed("/cache x")
 		h.keys("enter")
-		h.wants("usage: /cache MIB")
+		h.wants(`/cache "x": want 1 or more MiB, or auto`)
 	}
 	bad()
 	h.typed("a")
-	h.lacks("usage:")
+	h.lacks("want 1 or more")
 	h.keys("ctrl+c") // clears the draft
 	bad()
 	h.time = h.time.Add(7 * time.Second)
 	h.tick()
-	h.lacks("usage:")
+	h.lacks("want 1 or more")
 	h.keys("ctrl+g")
 	h.wants("nothing to repeat yet")
 	h.ask("Why?")
@@ -776,13 +755,13 @@ func TestTheStatusLineIsOfTheMoment(t *testing.T) {
 func TestFiguresOfTheOldSettingsSayWhoseTheyAre(t *testing.T) {
 	h := start(t, 120, 40, Options{}, newFake())
 	h.keys("f4")
-	h.wait("the lanes", func() bool { return h.f.Config().Lanes == 8 && h.m.state == idle })
+	h.wait("the lanes", func() bool { return h.f.config().lanes == 8 && h.m.state == idle })
 	h.tick()
 	h.lacks("settings changed") // before the first run there is nothing to mistake
 	h.ask("Why?")
 	h.lacks("settings changed")
 	h.keys("f3")
-	h.wait("the lanes", func() bool { return h.f.Config().Lanes == 4 && h.m.state == idle })
+	h.wait("the lanes", func() bool { return h.f.config().lanes == 4 && h.m.state == idle })
 	h.tick()
 	h.wants("settings changed after run 1", "run 1: p50 2.49", "run 1: hit 60.9 %")
 	h.lacks("now 926 MiB/s")
@@ -825,10 +804,10 @@ func TestCommandsInCapitals(t *testing.T) {
 	h := start(t, 120, 40, Options{}, f)
 	h.typed("/OVERLAP OFF")
 	h.keys("enter")
-	h.wait("the change", func() bool { return !f.Config().Overlap && h.m.state == idle })
+	h.wait("the change", func() bool { return !f.config().overlap && h.m.state == idle })
 	h.typed("/cache auto")
 	h.keys("enter")
-	h.wants("usage: /cache MIB", "--cache-mb auto")
+	h.wait("the change", func() bool { return f.config().cacheMiB == 4500 && h.m.state == idle })
 }
 
 func TestAnEmptyChatSaysWhatToAsk(t *testing.T) {
@@ -841,4 +820,64 @@ func TestAnEmptyChatSaysWhatToAsk(t *testing.T) {
 	h.keys("ctrl+n")
 	h.wait("the new chat", func() bool { return h.m.state == idle })
 	h.wants("Tell me a story about a dog.", "new chat")
+}
+
+// TestASettingMoreIsInEveryFace gives the backend a row more, which the screen
+// knows nothing of, and finds it wherever settings are shown or changed.
+func TestASettingMoreIsInEveryFace(t *testing.T) {
+	f := newFake()
+	f.more = []backend.Setting{{Name: "drop-cold", Flag: "drop-cold-experts", Help: "skip experts that are cold", Kind: backend.Word,
+		Words: []string{"never", "always"}, Want: "never, always", Default: "never", Value: "never", Origin: backend.FromDefault, Live: true, Lossy: true}}
+	h := start(t, 200, 60, Options{}, f)
+	do := func(s string) {
+		h.m.prompt.SetValue(s)
+		h.keys("enter")
+		h.wait("idle", func() bool { return h.m.state == idle })
+	}
+	h.keys("f1")
+	h.wants("/drop [never|always]", "skip experts that are cold")
+	h.keys("esc")
+	h.ask("hello")
+	do("/drop-cold")
+	h.wants("drop-cold never; /drop takes never, always")
+	do("/drop maybe")
+	h.wants(`/drop "maybe": want never, always`)
+	do("/drop always")
+	h.said("drop-cold always: applied")
+	do("/again")
+	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })
+	h.said("run 2 against run 1 (drop-cold always)")
+	do("/runs")
+	h.wants("drop-cold always", "drop-cold never")
+
+	in := strings.NewReader("/drop\n/drop-cold sometimes\n/drop always\n/help\n/quit\n")
+	var out strings.Builder
+	g := newFake()
+	g.more = slices.Clone(f.more)
+	g.more[0].Value = "never"
+	o := Options{Plain: true, Input: in, Output: &out, Environ: []string{"TERM=dumb"}, Open: func(func(string, float64)) (backend.Backend, error) { return g, nil }}
+	if err := Run(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"drop-cold never; /drop takes never, always", `/drop "sometimes": want never, always`, "drop-cold always: applied", "/drop [never|always]: skip experts that are cold"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in\n%s", want, out.String())
+		}
+	}
+}
+
+// TestABackendWithoutSettings offers no keys for them and says so of commands.
+func TestABackendWithoutSettings(t *testing.T) {
+	f := newFake()
+	o := Options{Open: func(func(string, float64)) (backend.Backend, error) { return struct{ backend.Backend }{f}, nil }}
+	h := start(t, 120, 40, o, f)
+	h.lacks("F2 release-mmap", "F3/F4 lanes", "F7 overlap")
+	h.keys("f4")
+	h.wants("there is no such setting here")
+	h.m.prompt.SetValue("/lanes 2")
+	h.keys("enter")
+	h.wants("unknown command /lanes")
+	h.ask("hello")
+	h.keys("ctrl+g")
+	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/profile"
 	"bmoe/tui/pane"
@@ -61,10 +60,10 @@ type Model struct {
 	focus  focus
 	picked int // pane
 
-	eng  Engine // nil until it is open
-	cfg  engine.Config
-	load *loadState
-	jobs gate // what uses the engine
+	eng      backend.Backend   // nil until it is open
+	settings []backend.Setting // its rows; nil until then
+	load     *loadState
+	jobs     gate // what uses the engine
 
 	loadErr     error // why the program ends by itself
 	interrupted bool
@@ -81,9 +80,9 @@ type Model struct {
 	repeatable  bool   // there is a prompt to repeat
 	dropped     int    // turns that no longer fit the context, as last told
 
-	want   engine.Change // wishes that wait
-	inHand engine.Change // being applied
-	knobs  [knobCount]knobState
+	want   wishes // that wait
+	inHand wishes // being applied
+	notes  map[string]settingNote
 
 	live    *profile.Snapshot // the latest
 	frozen  *profile.Snapshot // what the panes show while they are held still
@@ -112,6 +111,7 @@ func newModel(o Options, caps term.Caps) *Model {
 	caps.ASCII = caps.ASCII || o.ASCII
 	m := &Model{
 		o: o, term: caps, now: time.Now, tock: tea.Tick, load: &loadState{}, live: &profile.Snapshot{Phase: profile.Loading},
+		want: wishes{}, notes: map[string]settingNote{},
 	}
 	m.th = term.NewTheme(true, caps.ASCII)
 	m.th.ASCIIText = caps.NotUTF8
@@ -139,14 +139,13 @@ type (
 		snap *profile.Snapshot // nil while there is no engine
 	}
 	openedMsg struct {
-		eng Engine
-		cfg engine.Config
-		s   *profile.Snapshot
-		err error
+		eng  backend.Backend
+		rows []backend.Setting
+		s    *profile.Snapshot
+		err  error
 	}
 	doneMsg struct {
 		run   *backend.Run
-		cfg   engine.Config
 		err   error
 		again bool
 		text  string // the prompt
@@ -154,7 +153,7 @@ type (
 	}
 	appliedMsg struct {
 		outcomes []backend.Outcome
-		cfg      engine.Config
+		rows     []backend.Setting
 	}
 	newChatMsg   struct{}
 	interruptMsg struct{}
@@ -248,7 +247,7 @@ func (m *Model) open() tea.Cmd {
 		load.opened(eng)
 		s := new(profile.Snapshot)
 		eng.Snapshot(s)
-		return openedMsg{eng: eng, cfg: eng.Config(), s: s}
+		return openedMsg{eng: eng, rows: rowsOf(eng), s: s}
 	})
 }
 
@@ -257,10 +256,11 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 		m.loadErr = msg.err
 		return tea.Quit
 	}
-	m.eng, m.cfg, m.status = msg.eng, msg.cfg, ""
+	m.eng, m.settings, m.status = msg.eng, msg.rows, ""
+	m.help.settings = m.settings
 	m.take(msg.s)
 	for _, w := range m.eng.Warnings() {
-		m.chat.addNote(m.now(), true, w)
+		m.chat.addNote(m.now(), true, backend.Mention(w, m.settings, backend.AsCommand))
 	}
 	m.prompt.Placeholder, m.chat.hint = askSomething, askFor
 	return m.settle()
@@ -270,7 +270,7 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 // that waits.
 func (m *Model) settle() tea.Cmd {
 	m.state = idle
-	if pending(m.want) {
+	if len(m.want) > 0 {
 		return tea.Batch(m.apply(), m.wake())
 	}
 	if m.queuedAgain {
@@ -376,7 +376,7 @@ func (m *Model) show(s *profile.Snapshot) {
 // so that its figures are not those of the settings shown; else 0.
 func (m *Model) outdated() int {
 	last := m.runs.Last()
-	if last == nil || m.state == generating || len(backend.Differences(last.Settings, m.cfg.Values())) == 0 {
+	if last == nil || m.state == generating || len(backend.Differences(last.Settings, backend.Values(m.settings))) == 0 {
 		return 0
 	}
 	return last.N
@@ -397,7 +397,7 @@ type loadState struct {
 	mu    sync.Mutex
 	stage string
 	frac  float64
-	eng   Engine
+	eng   backend.Backend
 }
 
 func (l *loadState) set(stage string, frac float64) {
@@ -406,7 +406,7 @@ func (l *loadState) set(stage string, frac float64) {
 	l.mu.Unlock()
 }
 
-func (l *loadState) opened(e Engine) {
+func (l *loadState) opened(e backend.Backend) {
 	l.mu.Lock()
 	l.eng = e
 	l.mu.Unlock()

@@ -3,11 +3,9 @@ package tui
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 
-	"bmoe/engine"
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/profile"
@@ -15,27 +13,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// tuned is an Engine as a pair of runs needs it.
-type tuned struct{ Engine }
-
-// Apply changes settings given by name.
-func (t tuned) Apply(wishes map[string]string) []backend.Outcome {
-	var c engine.Change
-	for name, v := range wishes {
-		on := v == backend.On
-		n, _ := strconv.Atoi(v) // a run's own value
-		switch name {
-		case "release-mmap":
-			c.ReleaseMmap = &on
-		case "overlap":
-			c.Overlap = &on
-		case "lanes":
-			c.Lanes = &n
-		case "cache":
-			c.CacheMiB = &n
-		}
-	}
-	return t.Reconfigure(c)
+// tuned is an engine as a pair of runs needs it.
+type tuned struct {
+	backend.Backend
+	backend.Tunable
 }
 
 // legFeed hands the legs of a pair from the goroutine that runs them to the
@@ -72,7 +53,7 @@ func (m *Model) againPair(old, now map[string]string) tea.Cmd {
 	m.legs = feed
 	return m.run("", true, func(ctx context.Context, first func(backend.Delta)) (run *backend.Run, err error) {
 		add := first
-		runs, err := ab.Pair(ctx, tuned{eng}, old, now, func(l ab.Leg) {
+		runs, err := ab.Pair(ctx, tuned{eng, tunable(eng)}, old, now, func(l ab.Leg) {
 			next := leg{Leg: l}
 			if l.Done != nil {
 				var s profile.Snapshot
@@ -103,7 +84,7 @@ func (m *Model) takeLegs() {
 			if l.Done != nil {
 				m.noteOutcome(o)
 			} else { // the first answer stands already
-				m.chat.noteBefore(m.answer, m.now(), outcomeText(o))
+				m.chat.noteBefore(m.answer, m.now(), outcomeText(o, m.settings))
 			}
 		}
 		if l.Done != nil {

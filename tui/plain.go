@@ -8,11 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strconv"
 	"strings"
 	"sync"
 
-	"bmoe/engine"
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/internal/crash"
@@ -27,7 +25,7 @@ import (
 type plainChat struct {
 	o    Options
 	th   *term.Theme
-	eng  Engine
+	eng  backend.Backend
 	out  *bufio.Writer
 	runs runList
 
@@ -116,8 +114,9 @@ func (p *plainChat) chat(ctx context.Context) error {
 	if s.Simulated {
 		p.say("SIMULATED host: figures are not measurements of this machine.")
 	}
+	rows := rowsOf(p.eng)
 	for _, w := range p.eng.Warnings() {
-		p.say("warning: " + term.CleanLine(w))
+		p.say("warning: " + term.CleanLine(backend.Mention(w, rows, backend.AsCommand)))
 	}
 	lines := readLines(p.o.Input)
 	for {
@@ -297,8 +296,8 @@ func (w *plainAnswer) delta(d backend.Delta) {
 // repeat asks the last prompt again: once, or under the old settings too where
 // there is no run yet that the next could be held against.
 func (p *plainChat) repeat(ctx context.Context) {
-	cfg := p.eng.Config()
-	old, now, ok := p.runs.Missing(cfg.Values())
+	rows := rowsOf(p.eng)
+	old, now, ok := p.runs.Missing(backend.Values(rows))
 	if !ok {
 		p.answer(ctx, true, p.eng.Again)
 		return
@@ -306,14 +305,14 @@ func (p *plainChat) repeat(ctx context.Context) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	var w *plainAnswer
-	runs, err := ab.Pair(ctx, tuned{p.eng}, old, now, func(l ab.Leg) {
+	runs, err := ab.Pair(ctx, tuned{p.eng, tunable(p.eng)}, old, now, func(l ab.Leg) {
 		if l.Done != nil {
 			w.open()
 			p.say("")
 			p.ended(l.Done)
 		}
 		for _, o := range l.Outcomes {
-			p.say(outcomeText(o))
+			p.say(outcomeText(o, rows))
 		}
 		p.say(legTag(l))
 		w = p.begin()
@@ -330,22 +329,7 @@ func (p *plainChat) repeat(ctx context.Context) {
 
 // command obeys a command.
 func (p *plainChat) command(ctx context.Context, cmd, arg string) {
-	cfg := p.eng.Config()
-	var c engine.Change
-	bad := false
 	switch cmd {
-	case "release":
-		on, ok := parseOnOff(arg, !cfg.ReleaseMmap)
-		c.ReleaseMmap, bad = &on, !ok
-	case "overlap":
-		on, ok := parseOnOff(arg, !cfg.Overlap)
-		c.Overlap, bad = &on, !ok
-	case "lanes":
-		n, err := strconv.Atoi(arg)
-		c.Lanes, bad = &n, err != nil || n < 1 || n > maxLanes
-	case "cache":
-		n, err := strconv.Atoi(arg)
-		c.CacheMiB, bad = &n, err != nil || n < 1
 	case "again":
 		if p.runs.Last() == nil {
 			p.say("nothing to repeat yet")
@@ -364,16 +348,19 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 	case "help":
 		p.help()
 		return
-	default:
+	}
+	rows := rowsOf(p.eng)
+	r, value, told, ok := settingCommand(rows, cmd, arg, func(r *backend.Setting) string { return r.Value })
+	switch {
+	case !ok:
 		p.say("unknown command /" + cmd + "; /help lists them")
-		return
-	}
-	if bad {
-		p.say("usage: " + usage(cmd))
-		return
-	}
-	for _, o := range p.eng.Reconfigure(c) {
-		p.say(outcomeText(o))
+	case told != "":
+		p.say(term.CleanLine(told))
+	default:
+		t := tunable(p.eng)
+		for _, o := range t.Apply(map[string]string{r.Name: value}) {
+			p.say(outcomeText(o, t.Settings()))
+		}
 	}
 }
 
@@ -388,17 +375,13 @@ func (p *plainChat) help() {
 			p.say(r.cmd + ": " + r.help)
 		}
 	}
-	p.say("Ctrl+C during an answer stops the answer.")
-}
-
-// usage returns a command's line from the table of keys.
-func usage(cmd string) string {
-	for i := range keyTable {
-		if name, _, _ := strings.Cut(keyTable[i].cmd, " "); name == "/"+cmd {
-			return keyTable[i].cmd
+	rows := rowsOf(p.eng)
+	for i := range rows {
+		if r := &rows[i]; r.Live {
+			p.say(usage(rows, r) + ": " + r.Help)
 		}
 	}
-	return "/" + cmd
+	p.say("A setting's command alone shows it, or turns it if it is a switch. Ctrl+C during an answer stops the answer.")
 }
 
 func (p *plainChat) listRuns() {

@@ -19,7 +19,7 @@ func plainSession(t *testing.T, f *fakeEngine, in string, environ ...string) (st
 	var out bytes.Buffer
 	err := Run(context.Background(), Options{Name: "demo", Plain: true, Input: strings.NewReader(in), Output: &out,
 		Environ: append([]string{"TERM=xterm", "LANG=C.UTF-8"}, environ...),
-		Open: func(p func(string, float64)) (Engine, error) {
+		Open: func(p func(string, float64)) (backend.Backend, error) {
 			p("dense weights", 0)
 			p("dense weights", 0.5)
 			p("cache", 0)
@@ -62,7 +62,7 @@ func TestADumbTerminalGetsThePlainChat(t *testing.T) {
 	var out bytes.Buffer
 	f := newFake()
 	err := Run(context.Background(), Options{Input: strings.NewReader("hi\n"), Output: &out, Environ: []string{"TERM=dumb"},
-		Open: func(func(string, float64)) (Engine, error) { return f, nil }})
+		Open: func(func(string, float64)) (backend.Backend, error) { return f, nil }})
 	if err != nil || !strings.Contains(out.String(), "you: bmoe: (thinking) The lanes") || strings.Contains(out.String(), "\x1b") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
@@ -71,7 +71,7 @@ func TestADumbTerminalGetsThePlainChat(t *testing.T) {
 func TestPlainLoadError(t *testing.T) {
 	bad := errors.New("no such file")
 	err := Run(context.Background(), Options{Plain: true, Input: strings.NewReader(""), Output: new(bytes.Buffer), Environ: []string{"TERM=xterm"},
-		Open: func(func(string, float64)) (Engine, error) { return nil, bad }})
+		Open: func(func(string, float64)) (backend.Backend, error) { return nil, bad }})
 	if !errors.Is(err, bad) {
 		t.Errorf("returned %v", err)
 	}
@@ -84,7 +84,7 @@ func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe
 func TestPlainNoticesAClosedOutput(t *testing.T) {
 	f := newFake()
 	err := Run(context.Background(), Options{Plain: true, Input: strings.NewReader("hi\n"), Output: brokenPipe{}, Environ: []string{"TERM=xterm"},
-		Open: func(func(string, float64)) (Engine, error) { return f, nil }})
+		Open: func(func(string, float64)) (backend.Backend, error) { return f, nil }})
 	if err == nil || !strings.Contains(err.Error(), "broken pipe") {
 		t.Errorf("returned %v", err)
 	}
@@ -103,8 +103,8 @@ func TestPlainAgainMakesThePair(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, out)
 		}
 	}
-	if !f.Config().ReleaseMmap || len(f.prompts) != 2 {
-		t.Errorf("release-mmap %v, prompts %q", f.Config().ReleaseMmap, f.prompts)
+	if !f.config().release || len(f.prompts) != 2 {
+		t.Errorf("release-mmap %v, prompts %q", f.config().release, f.prompts)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestPlainSignsOfLife(t *testing.T) {
 	e.s.DroppedTurns = 2
 	var out bytes.Buffer
 	err := Run(context.Background(), Options{Plain: true, Input: strings.NewReader("hi\nand\n/new\nagain\n"), Output: &out, Errors: e, Environ: []string{"TERM=xterm"},
-		Open: func(func(string, float64)) (Engine, error) { return e, nil }})
+		Open: func(func(string, float64)) (backend.Backend, error) { return e, nil }})
 	if err != nil || strings.Contains(out.String(), "[failed") {
 		t.Errorf("%v\n%s", err, out.String())
 	}

@@ -19,7 +19,7 @@ func afterPair(t *testing.T, w, h int, o Options) *harness {
 	hs := start(t, w, h, o, f)
 	hs.ask("Why is this laptop slow?")
 	hs.keys("f2")
-	hs.wait("the release", func() bool { return f.Config().ReleaseMmap && hs.m.state == idle })
+	hs.wait("the release", func() bool { return f.config().release && hs.m.state == idle })
 	hs.keys("ctrl+g")
 	hs.wait("the second run", func() bool { return len(hs.m.runs.All()) == 2 && hs.m.state == idle })
 	hs.tick()

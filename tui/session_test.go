@@ -41,7 +41,7 @@ func withSession(t *testing.T, change func(*engine.Config)) (*realTerminal, func
 	before := runtime.GOMAXPROCS(c.Threads + 8 + 2)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	opened := make(chan *kept, 1)
-	r := inTerminal(t, 140, 40, nil, Options{Name: "demo", MaxTokens: 96, Open: func(p func(string, float64)) (Engine, error) {
+	r := inTerminal(t, 140, 40, nil, Options{Name: "demo", MaxTokens: 96, Open: func(p func(string, float64)) (backend.Backend, error) {
 		s, err := engine.Open(context.Background(), c, p)
 		if err != nil {
 			return nil, err
@@ -143,7 +143,7 @@ func TestReleasingTheMappingOnTheSimulatedHost(t *testing.T) {
 
 func TestAMissingModelIsOneLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.gguf")
-	r := inTerminal(t, 80, 24, nil, Options{Open: func(p func(string, float64)) (Engine, error) {
+	r := inTerminal(t, 80, 24, nil, Options{Open: func(p func(string, float64)) (backend.Backend, error) {
 		c := engine.DefaultConfig()
 		c.Model = path
 		s, err := engine.Open(context.Background(), c, p)

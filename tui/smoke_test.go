@@ -134,7 +134,7 @@ func TestInARealTerminal(t *testing.T) {
 	f := newFake()
 	f.delay = 3 * time.Millisecond
 	opening := make(chan struct{})
-	r := inTerminal(t, 120, 40, nil, Options{Name: "demo", Open: func(p func(string, float64)) (Engine, error) {
+	r := inTerminal(t, 120, 40, nil, Options{Name: "demo", Open: func(p func(string, float64)) (backend.Backend, error) {
 		p("dense weights", 0.5)
 		<-opening
 		return f, nil
@@ -186,7 +186,7 @@ func TestInARealTerminal(t *testing.T) {
 func TestCtrlCDuringLoadAndDecodeRestoreTheTerminal(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
-	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (Engine, error) { <-block; return nil, errors.New("too late") }})
+	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { <-block; return nil, errors.New("too late") }})
 	r.waitFor("loading")
 	r.types("\x03")
 	if err := r.restored(); err != nil {
@@ -195,7 +195,7 @@ func TestCtrlCDuringLoadAndDecodeRestoreTheTerminal(t *testing.T) {
 
 	f := newFake()
 	f.delay = 20 * time.Millisecond
-	r = inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (Engine, error) { return f, nil }})
+	r = inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { return f, nil }})
 	r.waitFor("idle")
 	r.types("hello\r")
 	r.waitFor("decoding")
@@ -212,7 +212,7 @@ func TestCtrlCDuringLoadAndDecodeRestoreTheTerminal(t *testing.T) {
 
 func TestALoadErrorRestoresTheTerminal(t *testing.T) {
 	bad := errors.New("open x.gguf: no such file")
-	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (Engine, error) { return nil, bad }})
+	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { return nil, bad }})
 	if err := r.restored(); !errors.Is(err, bad) {
 		t.Errorf("returned %v", err)
 	}
@@ -220,7 +220,7 @@ func TestALoadErrorRestoresTheTerminal(t *testing.T) {
 
 func TestASignalRestoresTheTerminal(t *testing.T) {
 	f := newFake()
-	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (Engine, error) { return f, nil }})
+	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { return f, nil }})
 	r.waitFor("idle")
 	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func (panicky) Generate(context.Context, backend.Request) (*backend.Run, error) 
 
 func TestAPanicRestoresTheTerminal(t *testing.T) {
 	f := newFake()
-	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (Engine, error) { return panicky{f}, nil }})
+	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { return panicky{f}, nil }})
 	r.waitFor("idle")
 	r.types("hello\r")
 	if err := r.restored(); err == nil || !strings.Contains(err.Error(), "failed within itself: engine: a bug in the engine") {
@@ -251,7 +251,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 func TestNoColorInARealTerminal(t *testing.T) {
 	colours := func(environ ...string) bool {
 		f := newFake()
-		r := inTerminal(t, 120, 40, environ, Options{Open: func(func(string, float64)) (Engine, error) { return f, nil }})
+		r := inTerminal(t, 120, 40, environ, Options{Open: func(func(string, float64)) (backend.Backend, error) { return f, nil }})
 		r.waitFor("idle")
 		r.types("hi\r")
 		r.waitFor("48 tokens")

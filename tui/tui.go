@@ -16,43 +16,19 @@ import (
 	"os/signal"
 	"time"
 
-	"bmoe/engine"
 	"bmoe/engine/backend"
-	"bmoe/profile"
 	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/colorprofile"
 )
 
-// Engine is what the screen needs of a session. Generate, Again, NewChat and
-// Reconfigure are never called at the same time; Snapshot is called at any
-// time, from any goroutine.
-type Engine interface {
-	// Generate answers a message. A run comes back with an error too when
-	// there is something to show for it.
-	Generate(ctx context.Context, r backend.Request) (*backend.Run, error)
-	// Again repeats the last prompt from the same start with an empty cache.
-	Again(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error)
-	// NewChat forgets the conversation.
-	NewChat()
-	// Reconfigure changes settings and says what became of each wish.
-	Reconfigure(c engine.Change) []backend.Outcome
-	// Config is the configuration in force, automatic values resolved.
-	Config() engine.Config
-	// Snapshot copies out all that a screen may know.
-	Snapshot(dst *profile.Snapshot)
-	// Warnings are what opening had to say, a line each.
-	Warnings() []string
-	Close() error
-}
-
 // Options is what the screen is started with.
 type Options struct {
 	// Open opens the engine. It runs beside the screen, which shows at once,
 	// and reports how far it is: a stage in a word or two, and the fraction
 	// done of it between 0 and 1, negative when unknown.
-	Open func(progress func(stage string, frac float64)) (Engine, error)
+	Open func(progress func(stage string, frac float64)) (backend.Backend, error)
 	// Name is shown for the model until it is open.
 	Name string
 	// MaxTokens bounds an answer; 0 leaves it to the model and the context.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"bmoe/engine/backend"
 	"bmoe/profile"
 	"bmoe/tui/pane"
 	"bmoe/tui/term"
@@ -429,12 +430,16 @@ func (m *Model) footer() []string {
 				continue // there q closes, as Esc does
 			}
 		}
+		row := backend.Find(m.settings, r.setting)
+		if r.setting != "" && row == nil && m.state != loading {
+			continue // this backend has no such setting
+		}
 		it := term.Part{S: th.Bold.On(keys) + " " + label, W: th.Width(keys) + 1 + len(label), Rank: r.rank}
-		if r.knob != knobNone && m.state != loading {
-			v := m.knobValue(r.knob)
+		if row != nil {
+			v := m.shownValue(row)
 			it.S += " " + th.Accent.On(v)
 			it.W += 1 + len(v)
-			if note, st := m.knobNote(r.knob); note != "" {
+			if note, st := m.settingNote(row); note != "" {
 				it.S += " " + st.On(note)
 				it.W += 1 + len(note)
 			}

@@ -37,8 +37,8 @@ func answer(ctx context.Context, o *options, out *output) error {
 		return err
 	}
 	status.clear()
-	for _, w := range append(s.Warnings(), o.idle()...) {
-		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", term.CleanLine(w))
+	for _, w := range s.Warnings() {
+		fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", term.CleanLine(o.words(w)))
 	}
 	var rep reporter
 	switch {

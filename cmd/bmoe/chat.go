@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/internal/tty"
 	"bmoe/tui"
 )
@@ -29,7 +30,7 @@ func chat(o *options) error {
 		defer watched()()
 	}
 	return tui.Run(ctx, tui.Options{
-		Open: func(progress func(stage string, frac float64)) (tui.Engine, error) {
+		Open: func(progress func(stage string, frac float64)) (backend.Backend, error) {
 			s, err := opening.Finish(ctx, progress)
 			if err != nil {
 				return nil, err // not a nil session in an interface

@@ -73,8 +73,6 @@ func (s *section) rows() []row {
 			default:
 				r.standard = ""
 			}
-		case "uint64":
-			r.long += " N"
 		default:
 			r.long += " " + f.Value.Type()
 		}

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/engine/demo"
 	"bmoe/engine/model"
 	"bmoe/internal/crash"
@@ -70,6 +71,9 @@ func run(args []string) (code int) {
 		return fail(p.Panic)
 	}
 	code = exitCode(err)
+	if err != nil {
+		err = opt.worded(err)
+	}
 	if code == exitFailed || code == exitUsage {
 		if opt.progress && !opt.json {
 			// Whoever reads the lines learns of the error from them too.
@@ -86,16 +90,44 @@ func run(args []string) (code int) {
 	return code
 }
 
+// words puts the settings that a text of the engine's mentions in the words of
+// the command line.
+func (o *options) words(text string) string { return backend.Mention(text, o.settings, backend.AsFlag) }
+
+// worded is an error in the words of the command line.
+func (o *options) worded(err error) error {
+	text := err.Error()
+	var refused *backend.SettingError
+	if errors.As(err, &refused) {
+		text = refused.Words(o.settings, backend.AsFlag)
+	}
+	if text = o.words(text); text == err.Error() {
+		return err
+	}
+	return wordedError{text, err}
+}
+
+// wordedError is an error in other words.
+type wordedError struct {
+	text string
+	error
+}
+
+func (e wordedError) Error() string { return e.text }
+
+func (e wordedError) Unwrap() error { return e.error }
+
 // exitCode returns the exit code for what ended the program.
 func exitCode(err error) int {
 	var asked usageError
 	var cannot *engine.UsageError
+	var refused *backend.SettingError
 	switch {
 	case err == nil, errors.Is(err, errStdoutClosed): // nobody is left to tell
 		return exitDone
 	case errors.Is(err, context.Canceled), errors.Is(err, tui.ErrInterrupted):
 		return exitInterrupted
-	case errors.As(err, &asked), errors.As(err, &cannot):
+	case errors.As(err, &asked), errors.As(err, &cannot), errors.As(err, &refused):
 		return exitUsage
 	}
 	return exitFailed
@@ -106,6 +138,8 @@ func dispatch(o *options, out *output) error {
 	switch {
 	case o.version:
 		return out.text(versionText() + "\n")
+	case o.completion != "":
+		return out.text(completion(o.completion, o.sections()))
 	case o.listArchs:
 		for _, name := range model.Archs() {
 			if err := out.text(name + "\n"); err != nil {

@@ -113,9 +113,8 @@ func (r *progressReport) opened(s *engine.Session, loadNanos int64) error {
 // thinkControl says how --no-think can be honoured: "template" if passing it on
 // is all there is to do, which includes models that do not reason; "none" if
 // the template opens a span for reasoning and does not look at the switch.
-func thinkControl(s *engine.Session) string {
-	t := s.Text().Template
-	if t == nil || t.Thinks() || !t.Reasons() {
+func thinkControl(b backend.Backend) string {
+	if b.Info().Thinking {
 		return "template"
 	}
 	return "none"

@@ -91,7 +91,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%v MiB resident of a budget of %v", r.ResidentMiB.Value, r.BudgetMiB.Value)
 	}
 	config, _ := json.Marshal(object["config"])
-	for _, want := range []string{`"io_threads":4`, `"cache_mb":8`, `"ctx":512`, `"temp":0`, `"moe_stream":true`} {
+	for _, want := range []string{`"io_threads":4`, `"cache_mb":8`, `"ctx_size":512`, `"temp":0`, `"moe_stream":true`} {
 		if !strings.Contains(string(config), want) {
 			t.Errorf("config lacks %s: %s", want, config)
 		}

@@ -75,7 +75,7 @@ func faultyMain(fault string) {
 		panic(err)
 	}
 	stop := watched()
-	err = tui.Run(context.Background(), tui.Options{Name: "demo", Open: func(progress func(string, float64)) (tui.Engine, error) {
+	err = tui.Run(context.Background(), tui.Options{Name: "demo", Open: func(progress func(string, float64)) (backend.Backend, error) {
 		s, err := opening.Finish(context.Background(), progress)
 		return faultyEngine{s, fault}, err
 	}})
@@ -103,7 +103,7 @@ func (h faultyHandle) ReadAt(p []byte, off int64) (int, error) {
 }
 
 type faultyEngine struct {
-	tui.Engine
+	backend.Backend
 	fault string
 }
 
@@ -113,7 +113,7 @@ func (e faultyEngine) Generate(ctx context.Context, r backend.Request) (*backend
 		return nil, errors.New(strings.Repeat("x", deep(1)))
 	}
 	pool.New(2).Each(&faultyLoop{make(chan struct{})})
-	return e.Engine.Generate(ctx, r)
+	return e.Backend.Generate(ctx, r)
 }
 
 // deep never returns.

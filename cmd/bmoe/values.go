@@ -1,13 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
 
-	"bmoe/engine"
+	"bmoe/engine/backend"
 )
 
 // The flags' types. Type is what the help shows for the value. Each refuses what it cannot take at once, naming what it
@@ -46,57 +47,51 @@ func (v *intValue) want() string {
 	return w
 }
 
-// budgetValue is the cache's budget: MiB, or auto.
-type budgetValue struct{ dst *engine.Budget }
-
-func (v *budgetValue) Type() string { return "N" }
-
-func (v *budgetValue) String() string {
-	switch {
-	case v.dst == nil:
-		return ""
-	case v.dst.Auto:
-		return "auto"
-	}
-	return strconv.FormatInt(v.dst.MiB(), 10)
+// settingValue is a setting of the engine's table, which checks what it is
+// given.
+type settingValue struct {
+	row backend.Setting
+	set func(name, value string) error
 }
 
-func (v *budgetValue) Set(s string) error {
-	if s == "auto" {
-		*v.dst = engine.Budget{Auto: true}
-		return nil
+func (v *settingValue) Type() string {
+	switch v.row.Kind {
+	case backend.Switch:
+		return "bool"
+	case backend.Word:
+		return strings.Join(v.row.Words, "|")
+	case backend.Number:
+		return "F"
+	case backend.Text:
+		return v.row.Unit
 	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 || n > math.MaxInt32 {
-		return fmt.Errorf("want 1 to %d, or auto", math.MaxInt32)
-	}
-	*v.dst = engine.Budget{Bytes: int64(n) << 20}
-	return nil
+	return strings.Join(append([]string{"N"}, v.row.Words...), "|")
 }
 
-// floatValue is a number that holds what ok asks for.
-type floatValue struct {
-	dst  *float64
-	ok   func(float64) bool
-	want string
+// String is the default: the flag is not asked for the value again.
+func (v *settingValue) String() string {
+	if v.row.Kind == backend.Switch {
+		return strconv.FormatBool(v.row.Default == backend.On)
+	}
+	return v.row.Default
 }
 
-func (v *floatValue) Type() string { return "F" }
-
-func (v *floatValue) String() string {
-	if v.dst == nil {
-		return ""
+// Set takes for a switch what flags are used to.
+func (v *settingValue) Set(s string) error {
+	if v.row.Kind == backend.Switch {
+		switch s {
+		case "true", "1":
+			s = backend.On
+		case "false", "0":
+			s = backend.Off
+		}
 	}
-	return strconv.FormatFloat(*v.dst, 'g', -1, 64)
-}
-
-func (v *floatValue) Set(s string) error {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || math.IsInf(f, 0) || !v.ok(f) { // NaN fails every comparison
-		return fmt.Errorf("want %s", v.want)
+	err := v.set(v.row.Name, s)
+	var refused *backend.SettingError
+	if errors.As(err, &refused) {
+		return errors.New(refused.Problem) // the flag's name and the value stand before it
 	}
-	*v.dst = f
-	return nil
+	return err
 }
 
 // wordValue is one of some words.

@@ -1,6 +1,11 @@
 package backend
 
-import "strings"
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Kind says what values a setting takes. All of them travel as text.
 type Kind uint8
@@ -40,23 +45,53 @@ type Setting struct {
 	Help    string
 	Kind    Kind
 	Words   []string // the words taken; auto beside a number
-	Want    string   // the values taken, in words: 1 to 64, or auto
-	Default string   // empty where the engine chooses; Help says how
-	Value   string   // in force, automatic ones resolved
-	Origin  string   // default, file, flag, key
-	Idle    string   // why it changes nothing beside the other settings; empty if it does. Mentions settings
-	Live    bool     // can be changed between runs
-	Lossy   bool     // changes what the model says
+	Least   float64  // the bounds of a number
+	Most    float64
+	Want    string // the values taken, in words: 1 to 64, or auto
+	Default string // empty where the engine chooses; Help says how
+	Value   string // in force, automatic ones resolved
+	Origin  string // default, file, flag, key
+	Idle    string // why it changes nothing beside the other settings; empty if it does. Mentions settings
+	Live    bool   // can be changed between runs
+	Lossy   bool   // changes what the model says
 }
 
 // Shown is the value as a screen shows it.
-func (s *Setting) Shown() string { return shown(s.Value, s.Unit, s.Kind) }
+func (s *Setting) Shown() string { return s.Show(s.Value) }
 
-func shown(value, unit string, k Kind) string {
-	if unit == "" || k == Text || value == "" {
+// Show returns a value of the setting as a screen shows it: a number with what
+// it counts.
+func (s *Setting) Show(value string) string {
+	if s.Unit == "" || s.Kind == Text || slices.Contains(s.Words, value) {
 		return value
 	}
-	return value + " " + unit
+	return value + " " + s.Unit
+}
+
+// Check returns a *SettingError unless the setting takes a value.
+func (s *Setting) Check(value string) error {
+	ok := slices.Contains(s.Words, value)
+	switch s.Kind {
+	case Switch:
+		ok = value == On || value == Off
+	case Whole:
+		// Numbers of 64 bits, written as such: a float would let others pass.
+		n, err := strconv.ParseUint(value, 10, 64)
+		ok = ok || err == nil && float64(n) >= s.Least && float64(n) <= s.Most
+	case Number:
+		f, err := strconv.ParseFloat(value, 64)
+		ok = ok || err == nil && f >= s.Least && f <= s.Most && !math.IsInf(f, 0) // NaN fails every comparison
+	case Text:
+		ok = value != ""
+	}
+	if ok {
+		return nil
+	}
+	problem := "want " + s.Want
+	if value == "" {
+		problem = "it is empty: " + problem
+	}
+	return &SettingError{Setting: s.Name, Value: strconv.Quote(value), Problem: problem}
 }
 
 // Value is a setting as a run remembers it.

@@ -64,7 +64,7 @@ type TooLongError struct {
 
 // Error gives the numbers and what to do.
 func (e *TooLongError) Error() string {
-	return fmt.Sprintf("the prompt has %d tokens, but the context of %d leaves %d for it (%d are kept for the answer): shorten it, or raise --ctx-size",
+	return fmt.Sprintf("the prompt has %d tokens, but the context of %d leaves %d for it (%d are kept for the answer): shorten it, or raise {ctx}",
 		e.Tokens, e.Context, max(e.Context-e.Reserve, 0), e.Reserve)
 }
 

@@ -44,7 +44,7 @@ const chatML = `{%- for message in messages -%}
 
 // ErrNoTemplate tells that a model can only continue text.
 var ErrNoTemplate = errors.New("the model carries no chat template, and its vocabulary has no <|im_start|> for ChatML: " +
-	"give one by --chat-template-file, or use --raw to let it continue plain text")
+	"give one by --chat-template-file, or use {raw=on} to let it continue plain text")
 
 // TemplateFor returns the template of a model that carries source: it, or ChatML
 // if there is none or it does not work and the vocabulary has ChatML's tokens. Then

@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	"bmoe/engine/backend"
+	"bmoe/engine/expert/policy"
+	"bmoe/flashio"
+)
+
+// setting is a row of the table of settings.
+type setting struct {
+	backend.Setting // what faces see; the value and what the field knows are filled in by rows
+	field
+	// idle says why the setting changes nothing beside the others; nil: it always does.
+	idle func(*Config) string
+	// apply puts the value that a checked configuration holds into effect, between
+	// runs; nil: it is fixed once the model is open. The session's own
+	// configuration is apply's to change.
+	apply func(*Session, Config) (backend.Verdict, string, error)
+	// step returns the value dir steps from another one; nil: as the kind goes.
+	step func(s *Session, from string, dir int) string
+}
+
+// The headings of the help.
+const (
+	sectionModel     = "Model"
+	sectionCompute   = "Compute"
+	sectionStreaming = "Streaming"
+	sectionSampling  = "Sampling (defaults: the model's own settings, else greedy)"
+)
+
+// table is the settings in the order in which they are shown and applied.
+type table []setting
+
+// settings is the one place where a setting is described. Flags, help, manual,
+// completion, keys, chat commands, run list, comparison and --json read it.
+var settings = table{
+	{Setting: backend.Setting{Name: "model", Flag: "model", Short: "m", Section: sectionModel,
+		Help: "the model, a GGUF file; the first shard of a split set is enough (default: the demo model)"},
+		field: text{func(c *Config) *string { return &c.Model }, "PATH"}},
+	{Setting: backend.Setting{Name: "ctx", Flag: "ctx-size", Short: "c", Section: sectionModel,
+		Help: "context in tokens (default: the model's, at most 4096)"},
+		field: whole{at: func(c *Config) *int { return &c.Ctx }, least: 1, most: MaxCtx, chosen: true}},
+	{Setting: backend.Setting{Name: "raw", Flag: "raw", Section: sectionModel,
+		Help: "give the model the prompt as it is, without its chat template"},
+		field: toggle(func(c *Config) *bool { return &c.Raw })},
+	{Setting: backend.Setting{Name: "parse-special", Flag: "parse-special", Section: sectionModel,
+		Help: "take special tokens that a prompt or a message spells out for tokens; otherwise they are text, except with --raw"},
+		field: toggle(func(c *Config) *bool { return &c.ParseSpecial }), idle: rawIdle},
+	{Setting: backend.Setting{Name: "no-think", Flag: "no-think", Section: sectionModel,
+		Help: "ask the template for an answer without reasoning"},
+		field: toggle(func(c *Config) *bool { return &c.NoThink })},
+
+	{Setting: backend.Setting{Name: "threads", Flag: "threads", Short: "t", Section: sectionCompute,
+		Help: "compute workers (default: the physical cores)"},
+		field: whole{at: func(c *Config) *int { return &c.Threads }, least: 1, most: MaxThreads, chosen: true}},
+	{Setting: backend.Setting{Name: "ubatch", Flag: "ubatch", Section: sectionCompute,
+		Help: "prompt tokens in a batch"},
+		field: whole{at: func(c *Config) *int { return &c.UBatch }, least: 1, most: MaxUBatch}},
+	{Setting: backend.Setting{Name: "numerics", Flag: "numerics", Section: sectionCompute,
+		Help: "fast: activations in 8 bits, as llama.cpp has them; exact: all in 32-bit floats, to compare with"},
+		field: word{func(c *Config) *string { return &c.Numerics }, []string{"fast", "exact"}}},
+	{Setting: backend.Setting{Name: "kv-type", Flag: "kv-type", Section: sectionCompute,
+		Help: "type of the KV cache (default: f16, and f32 with --numerics exact)"},
+		field: word{func(c *Config) *string { return &c.KVType }, []string{"f32", "f16", "q8_0"}}},
+
+	{Setting: backend.Setting{Name: "moe-stream", Flag: "moe-stream", Section: sectionStreaming,
+		Help: "read experts from the drive as they are needed; without it they are computed from the file's mapping"},
+		field: toggle(func(c *Config) *bool { return &c.Stream })},
+	{Setting: backend.Setting{Name: "lanes", Flag: "io-threads", Section: sectionStreaming, Live: true,
+		Help: "lanes that read at once, 1 to " + strconv.Itoa(flashio.MaxLanes)},
+		field: whole{at: func(c *Config) *int { return &c.Lanes }, least: 1, most: flashio.MaxLanes},
+		idle:  lanesIdle, apply: (*Session).applyLanes, step: (*Session).stepLanes},
+	{Setting: backend.Setting{Name: "cache", Flag: "cache-mb", Section: sectionStreaming, Live: true,
+		Help: "most that the expert cache takes, in MiB, or auto: what memory allows beside the rest, and for the demo model 40 % of its experts' bytes"},
+		field: budget(func(c *Config) *Budget { return &c.Cache }),
+		idle:  streamIdle, apply: (*Session).applyCache, step: (*Session).stepCache},
+	{Setting: backend.Setting{Name: "force-cache", Flag: "force-cache", Section: sectionStreaming,
+		Help: "take the budget even if it cannot work well"},
+		field: toggle(func(c *Config) *bool { return &c.ForceCache }), idle: streamIdle},
+	{Setting: backend.Setting{Name: "cache-policy", Flag: "cache-policy", Section: sectionStreaming,
+		Help: "which experts stay"},
+		field: word{func(c *Config) *string { return &c.CachePolicy }, policy.Names()}, idle: streamIdle},
+	{Setting: backend.Setting{Name: "overlap", Flag: "overlap", Section: sectionStreaming, Live: true,
+		Help: "compute the experts that are there while others are read"},
+		field: toggle(func(c *Config) *bool { return &c.Overlap }), idle: streamIdle, apply: (*Session).applyOverlap},
+	{Setting: backend.Setting{Name: "io-engine", Flag: "io-engine", Section: sectionStreaming,
+		Help: "lanes: blocking reads; uring: Linux io_uring"},
+		field: word{func(c *Config) *string { return &c.IOEngine }, []string{"lanes", "uring"}}, idle: lanesIdle},
+	{Setting: backend.Setting{Name: "no-odirect", Flag: "no-odirect", Section: sectionStreaming,
+		Help: "read through the page cache"},
+		field: toggle(func(c *Config) *bool { return &c.NoDirect }), idle: lanesIdle},
+	{Setting: backend.Setting{Name: "dense-weights", Flag: "dense-weights", Section: sectionStreaming,
+		Help: "weights that every token needs: in the mapping; the same, swept once into the page cache; or read into own memory"},
+		field: word{func(c *Config) *string { return (*string)(&c.Dense) }, []string{string(DenseMmap), string(DenseWarm), string(DenseAnon)}}},
+	{Setting: backend.Setting{Name: "release-mmap", Flag: "release-mmap", Section: sectionStreaming, Live: true,
+		Help: "hand the file's mapping back after loading, and reopen the lanes"},
+		field: toggle(func(c *Config) *bool { return &c.ReleaseMmap }), apply: (*Session).applyRelease},
+	{Setting: backend.Setting{Name: "simulate-host", Flag: "simulate-host", Section: sectionStreaming,
+		Help: "ntfs: reads behave as on a host that serialises those of a mapped file; figures are labelled SIMULATED"},
+		field: word{func(c *Config) *string { return &c.SimulateHost }, []string{"ntfs"}}},
+
+	{Setting: backend.Setting{Name: "temp", Flag: "temp", Section: sectionSampling,
+		Help: "temperature; 0 takes the likeliest token"},
+		field: number{func(c *Config) *float64 { return &c.Sampling.Temp }, 0, math.MaxFloat64, "0 or more"}},
+	{Setting: backend.Setting{Name: "top-k", Flag: "top-k", Section: sectionSampling,
+		Help: "only so many of the likeliest; 0: all"},
+		field: whole{at: func(c *Config) *int { return &c.Sampling.TopK }, least: 0, most: math.MaxInt}},
+	{Setting: backend.Setting{Name: "top-p", Flag: "top-p", Section: sectionSampling,
+		Help: "only the likeliest that make up this share; 1: all"},
+		field: number{func(c *Config) *float64 { return &c.Sampling.TopP }, math.SmallestNonzeroFloat64, 1, "more than 0, up to 1"}},
+	{Setting: backend.Setting{Name: "min-p", Flag: "min-p", Section: sectionSampling,
+		Help: "only what is at least this share as likely as the likeliest; 0: all"},
+		field: number{func(c *Config) *float64 { return &c.Sampling.MinP }, 0, 1, "0 to 1"}},
+	{Setting: backend.Setting{Name: "repeat-penalty", Flag: "repeat-penalty", Section: sectionSampling,
+		Help: "divide the chance of recent tokens by this; 1: no penalty"},
+		field: number{func(c *Config) *float64 { return &c.Sampling.RepeatPenalty }, math.SmallestNonzeroFloat64, math.MaxFloat64, "more than 0"}},
+	{Setting: backend.Setting{Name: "repeat-last-n", Flag: "repeat-last-n", Section: sectionSampling,
+		Help: "tokens that count as recent; at most the context"},
+		field: whole{at: func(c *Config) *int { return &c.Sampling.RepeatLastN }, least: 0, most: math.MaxInt}},
+	{Setting: backend.Setting{Name: "seed", Flag: "seed", Section: sectionSampling,
+		Help: "where the random numbers start"},
+		field: seed(func(c *Config) *uint64 { return &c.Sampling.Seed })},
+}
+
+// rawIdle is the reason of what only matters to a chat template.
+func rawIdle(c *Config) string {
+	if c.Raw {
+		return "with {raw=on} special tokens are always taken for tokens"
+	}
+	return ""
+}
+
+// streamIdle is the reason of what only matters while experts are streamed.
+func streamIdle(c *Config) string {
+	if c.Stream {
+		return ""
+	}
+	return "nothing is streamed with {moe-stream=off}"
+}
+
+// lanesIdle is the reason of what decides how the drive is read.
+func lanesIdle(c *Config) string {
+	switch {
+	case c.Stream:
+		return ""
+	case c.Dense == DenseAnon:
+		return "with {moe-stream=off} the drive is read through lanes at the start only"
+	}
+	return "with {moe-stream=off} nothing is read through lanes"
+}
+
+// Settings returns the rows of a configuration: every setting with its value,
+// in the order in which they are shown. It needs no session.
+func Settings(c Config) []backend.Setting { return settings.rows(&c) }
+
+func (t table) rows(c *Config) []backend.Setting {
+	standard := DefaultConfig()
+	out := make([]backend.Setting, len(t))
+	for i := range t {
+		r := &out[i]
+		*r = t[i].row()
+		r.Value, r.Default, r.Origin = t[i].get(c), t[i].get(&standard), c.origin(r.Name)
+		if t[i].idle != nil {
+			r.Idle = t[i].idle(c)
+		}
+	}
+	return out
+}
+
+// row returns what there is to say of a setting whatever its value.
+func (r *setting) row() backend.Setting {
+	row := r.Setting
+	r.describe(&row)
+	return row
+}
+
+// find returns the row of a name, nil if there is none.
+func (t table) find(name string) *setting {
+	for i := range t {
+		if t[i].Name == name {
+			return &t[i]
+		}
+	}
+	return nil
+}
+
+// Set gives a setting a value. A value that it cannot take is a
+// *backend.SettingError, and changes nothing.
+func (c *Config) Set(name, value, origin string) error { return settings.set(c, name, value, origin) }
+
+func (t table) set(c *Config, name, value, origin string) error {
+	row := t.find(name)
+	if row == nil {
+		return &backend.SettingError{Setting: name, Value: value, Problem: "there is no such setting"}
+	}
+	shown := row.row()
+	if err := shown.Check(value); err != nil {
+		return err
+	}
+	if err := row.put(c, value); err != nil {
+		return &backend.SettingError{Setting: name, Value: value, Problem: err.Error()}
+	}
+	c.setOrigin(name, origin)
+	return nil
+}
+
+// origin says where a value comes from.
+func (c *Config) origin(name string) string {
+	if o := c.Origins[name]; o != "" {
+		return o
+	}
+	return backend.FromDefault
+}
+
+// setOrigin notes where a value comes from. Copies of a configuration share the
+// map, so it is replaced.
+func (c *Config) setOrigin(name, origin string) {
+	m := maps.Clone(c.Origins)
+	if m == nil {
+		m = map[string]string{}
+	}
+	m[name] = origin
+	c.Origins = m
+}
+
+// check refuses what no model can work with, whoever made the configuration.
+func (t table) check(c *Config) error {
+	standard := DefaultConfig()
+	for i := range t {
+		v := t[i].get(c)
+		if _, ok := t[i].field.(budget); ok && c.Cache.Bytes >= 0 || v == t[i].get(&standard) {
+			continue // of bytes there are more budgets than of MiB
+		}
+		row := t[i].row()
+		if err := row.Check(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MarshalJSON writes every setting under its flag's name, with underscores.
+func (c Config) MarshalJSON() ([]byte, error) { return settings.json(&c) }
+
+func (t table) json(c *Config) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i := range t {
+		v, err := json.Marshal(t[i].json(c))
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(strings.ReplaceAll(t[i].Flag, "-", "_")) + ":")
+		b.Write(v)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
