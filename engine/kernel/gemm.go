@@ -3,7 +3,7 @@ package kernel
 import "unsafe"
 
 // gemmKernel is how a weight type is multiplied with many vectors: rows are
-// repacked, a tile at a time, so that the lanes of a register are rows, and each
+// repacked, a tile at a time, so that the elements of a register are rows, and each
 // tile meets all vectors.
 type gemmKernel struct {
 	// pack writes the blocks of gemmKernel.rows rows to a tile, with add added
@@ -15,7 +15,7 @@ type gemmKernel struct {
 	// as many vectors.
 	mul, half mulFunc
 
-	rows   int // of a tile; a register has as many lanes of four bytes
+	rows   int // of a tile; a register has as many elements of four bytes
 	tokens int // vectors that mul takes
 	slots  int // registers that a tile's block takes
 }

@@ -173,7 +173,7 @@ func (a *arm) movi(d v, b byte) {
 	a.word(0x4f00e400|uint32(b>>5)<<16|uint32(b&31)<<5|uint32(d), "movi v%d.16b, #%d", d, b)
 }
 
-// byElement is an instruction on four lanes of 32 bits and lane i of m.
+// byElement is an instruction on four elements of 32 bits and element i of m.
 func (a *arm) byElement(name string, enc uint32, d, n, m v, i int) {
 	a.word(enc|uint32(i&1)<<21|uint32(i>>1)<<11|uint32(m)<<16|uint32(n)<<5|uint32(d), "%s v%d, v%d, v%d[%d]", name, d, n, m, i)
 }

@@ -180,7 +180,7 @@ func (a *arm) gemmK(name string, group int, mins bool) {
 		if mins {
 			low = g.pairs(true)
 			for part := range groups / 8 {
-				// Lane numbers of int16 need a register below 16.
+				// Element numbers of int16 need a register below 16.
 				var x [4]v
 				for t := range x {
 					x[t] = g.getLow()

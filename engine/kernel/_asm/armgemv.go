@@ -1,7 +1,7 @@
 package main
 
 // armGemv is the state of a kernel that multiplies groups of four rows with one
-// vector. As on amd64 the lanes of its accumulator are the rows.
+// vector. As on amd64 the elements of its accumulator are the rows.
 type armGemv struct {
 	*arm
 	acc v
@@ -54,7 +54,7 @@ func (a *arm) rowPointers() {
 	}
 }
 
-// dot16 adds to sum's lanes the products of 16 signed bytes, or starts it.
+// dot16 adds to sum's elements the products of 16 signed bytes, or starts it.
 func (a *arm) dot16(sum, w, x v, fresh bool) {
 	if a.dot {
 		if fresh {
@@ -75,7 +75,7 @@ func (a *arm) dot16(sum, w, x v, fresh bool) {
 	a.put(t)
 }
 
-// across adds up the lanes of each of four registers into the lanes of the
+// across adds up the elements of each of four registers into the elements of the
 // first, which it returns.
 func (a *arm) across(r []v) v {
 	a.do(addpS, r[0], r[0], r[1])

@@ -16,7 +16,7 @@ func (a *arm) prep() *armPrep {
 	}
 }
 
-// fold puts the largest lane of m into all lanes.
+// fold puts the largest element of m into all elements.
 func (p *armPrep) fold(m v) {
 	p.un(umaxv, m, m)
 	p.line("VDUP V%d.S[0], V%d.S4", m, m)

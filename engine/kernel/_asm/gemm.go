@@ -9,9 +9,9 @@ import (
 )
 
 // A gemm kernel multiplies a tile, rows that have been repacked, with several
-// vectors at once. The lanes of its registers are the tile's rows, so that no
-// sum across lanes is ever needed. Step k of a block holds entries 4k to 4k+3 of
-// every row, and meets the same four entries of a vector in all lanes.
+// vectors at once. The elements of its registers are the tile's rows, so that no
+// sum across elements is ever needed. Step k of a block holds entries 4k to 4k+3 of
+// every row, and meets the same four entries of a vector in all elements.
 type gemm struct {
 	*gen
 	tokens int

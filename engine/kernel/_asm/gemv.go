@@ -7,7 +7,7 @@ import (
 )
 
 // gemv is the state of a kernel that multiplies groups of eight rows with one
-// vector. The lanes of its accumulator are the rows, so that each row's block
+// vector. The elements of its accumulator are the rows, so that each row's block
 // sums are added in order, one after the other.
 type gemv struct {
 	eight
@@ -114,7 +114,7 @@ func (g *gen) prefetch(n int) {
 }
 
 // sum8 adds up each of eight vectors of int32, given one after the other by
-// next, into the lanes of one.
+// next, into the elements of one.
 func (g *gen) sum8(next func(i int) reg.VecVirtual) reg.VecVirtual {
 	row := func(i int) reg.VecVirtual {
 		g.prefetch(g.perRow)
@@ -143,7 +143,7 @@ func (g *gen) packAdd(a, b, ones reg.VecVirtual) reg.VecVirtual {
 }
 
 // sum4x2 is sum8 for four vectors whose halves belong to rows i and i+4.
-// Each of their lanes is a sum of eight products, of magnitude 127*largest at
+// Each of their elements is a sum of eight products, of magnitude 127*largest at
 // most.
 func (g *gen) sum4x2(largest int, ones reg.VecVirtual, next func(i int) reg.VecVirtual) reg.VecVirtual {
 	add := func(products int, a, b reg.VecVirtual) reg.VecVirtual {
@@ -172,7 +172,7 @@ func (v *gemv) accumulate(sum, w reg.VecVirtual, off int) {
 	v.VADDPS(sum, v.acc, v.acc)
 }
 
-// shifted subtracts from each lane the vector's sum of codes times 2^bits:
+// shifted subtracts from each element the vector's sum of codes times 2^bits:
 // what unsigned weights have too much.
 func (v *gemv) shifted(sum reg.VecVirtual, bits int) {
 	s := v.YMM()

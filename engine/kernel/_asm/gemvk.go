@@ -97,7 +97,7 @@ func (s *super) scale16(t reg.VecVirtual, k int) reg.VecVirtual {
 
 // scaleMins unpacks the scales and minima of Q4_K and Q5_K. The scales go to
 // the stack, each as a pair of words; the sums of minima times the vector's
-// sums are returned, the rows in the lanes.
+// sums are returned, the rows in the elements.
 func (s *super) scaleMins() reg.VecVirtual {
 	sums, zero := s.YMM(), s.YMM()
 	s.VBROADCASTI128(at(s.x, blockKSum32), sums)

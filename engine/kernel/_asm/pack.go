@@ -10,8 +10,8 @@ import (
 
 // pack is the state of a kernel that repacks the rows of a tile for the gemm
 // kernels: eight rows with AVX2, sixteen with AVX-512. Its registers hold 16
-// bytes of every fourth row: lane l of register p belongs to row p+4l. Then four
-// registers, transposed inside their lanes, are four steps of all rows.
+// bytes of every fourth row: 128-bit part l of register p belongs to row p+4l. Then four
+// registers, transposed inside those parts, are four steps of all rows.
 type pack struct {
 	*gen
 	base  []reg.Register // rows 0, 4, 8, 12

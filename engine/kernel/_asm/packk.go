@@ -5,14 +5,14 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// shuffled returns r with the bytes of each lane reordered.
+// shuffled returns r with the bytes of each 128-bit part reordered.
 func (p *pack) shuffled(r reg.VecVirtual, order ...byte) reg.VecVirtual {
 	d := p.vec()
 	p.VPSHUFB(p.constant(order...), r, d)
 	return d
 }
 
-// doubled returns bytes first to first+3 of each lane, extended to words, each
+// doubled returns bytes first to first+3 of each 128-bit part, extended to words, each
 // of them twice.
 func (p *pack) doubled(r reg.VecVirtual, first byte, signed bool) reg.VecVirtual {
 	var order []byte
@@ -96,7 +96,7 @@ func (p *pack) shift(r reg.VecVirtual, from, to int) reg.VecVirtual {
 	return d
 }
 
-// addBits ors bits of the 16 bytes at off of row i's lane into q.
+// addBits ors bits of the 16 bytes at off of row i's part of the register into q.
 func (p *pack) addBits(i, off, from, to int, mask byte, q reg.VecVirtual) {
 	h := p.shift(p.quarter(i, off), from, to)
 	t := p.vec()

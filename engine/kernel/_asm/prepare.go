@@ -26,7 +26,7 @@ func (g *gen) prep() *prep {
 	}
 }
 
-// fold puts the largest of m's lanes into every lane. As integers the bits of
+// fold puts the largest of m's elements into every element. As integers the bits of
 // magnitudes compare like the magnitudes, and NaNs come last.
 func (p *prep) fold(m reg.VecVirtual) {
 	t := p.YMM()
@@ -99,7 +99,7 @@ func (g *gen) prepareQ8() {
 	inv, valid, broken := p.factors(m)
 	c, fours := p.codes(x, 0, inv, valid)
 	g.VMOVDQU(c, at(dst, 0))
-	// The block's sum, in every lane.
+	// The block's sum, in every element.
 	g.VPERMQ(operand.U8(0x4e), fours, t)
 	g.VPADDD(t, fours, fours)
 	g.VPHADDD(fours, fours, fours)
