@@ -72,14 +72,14 @@ func (s *Session) budget(b Budget) (Budget, error) {
 	return b, s.checkBudget(b.Bytes)
 }
 
-// autoBudget is the share of all experts' bytes that is asked for, if any, or what
-// memory allows beside what else the session will take: whole MiB, and not less
+// autoBudget is the share of all experts' slot bytes that is asked for, if any, or
+// what memory allows beside what else the session will take: whole MiB, and not less
 // than a token cycle where that fits.
 func autoBudget(shape policy.Shape, share float64, m host.Memory, others int64) int64 {
 	want := wholeMiB(shape.Total())
 	switch {
 	case share > 0:
-		want = int64(float64(shape.Logical())*share) + 1<<19 // to the nearest MiB
+		want = wholeMiB(int64(float64(shape.Total()) * share))
 	case m.Has.All(host.HasAvailable):
 		tenth := max(m.Available/10, leastReserve)
 		reserve := int64(hostReserve)

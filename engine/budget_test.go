@@ -112,6 +112,13 @@ func TestAutoBudget(t *testing.T) {
 			t.Errorf("%s: %d bytes, want %d MiB", c.name, got, c.want)
 		}
 	}
+	// What a share is of is what the experts take in the cache.
+	demo := policy.Shape{Experts: 32, Used: 4, Bytes: slices.Repeat([]int64{104448}, 6), Slots: slices.Repeat([]int64{122880}, 6)}
+	for share, want := range map[float64]int{0.4: 9, 1: 23} { // of 22.5 MiB
+		if got := autoBudget(demo, share, host.Memory{}, 0); got != mib(want) {
+			t.Errorf("%g of the demo's experts: %d bytes, want %d MiB", share, got, want)
+		}
+	}
 }
 
 func TestTooMuchNamesEveryPart(t *testing.T) {

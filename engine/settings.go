@@ -78,7 +78,7 @@ var settings = table{
 		field: whole{at: func(c *Config) *int { return &c.Lanes }, least: 1, most: flashio.MaxLanes},
 		idle:  lanesIdle, apply: (*Session).applyLanes, step: (*Session).stepLanes},
 	{Setting: backend.Setting{Name: "cache", Flag: "cache-mb", Section: sectionStreaming, Live: true,
-		Help: "most that the expert cache takes, in MiB, or auto: what memory allows beside the rest, and for the demo model 40 % of its experts' bytes"},
+		Help: "most that the expert cache takes, in MiB, or auto: what memory allows beside the rest, and for the demo model 40 % of what its experts take there"},
 		field: budget(func(c *Config) *Budget { return &c.Cache }),
 		idle:  streamIdle, apply: (*Session).applyCache, step: (*Session).stepCache},
 	{Setting: backend.Setting{Name: "force-cache", Flag: "force-cache", Section: sectionStreaming,

@@ -244,7 +244,7 @@ const (
 // The whole way of a user: start, ask, watch, change, repeat, compare.
 func TestScreen(t *testing.T) {
 	began := time.Now()
-	x := inTerminal(t, 160, 45)
+	x := inTerminal(t, 160, 45, "--cache-mb", "8") // the default differs with the page
 	x.waitFor("> ")
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("the prompt box took %v", took)

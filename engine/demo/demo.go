@@ -26,8 +26,8 @@ var model string
 // SHA256 is the model's checksum.
 const SHA256 = "7456c385a4307bd7c6c4ba07aa64e040d696709e1d9b1963f4b10e5161de4c16"
 
-// CacheShare is the share of its experts that the demo's cache holds unless
-// told otherwise, so that there are hits, misses and evictions to look at.
+// CacheShare is the share of its experts' slot bytes that the demo's cache takes
+// unless told otherwise, so that there are hits, misses and evictions to look at.
 const CacheShare = 0.4
 
 // DirVariable names the environment variable that says where the model is
