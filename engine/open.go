@@ -89,7 +89,7 @@ func (o *Opening) Finish(ctx context.Context, progress func(stage string, done f
 		do   func(*Session, context.Context, func(float64)) error
 	}{
 		{"mapping", (*Session).openMapping},
-		{"lanes", func(s *Session, _ context.Context, _ func(float64)) error { return s.openReader() }},
+		{"lanes", func(s *Session, _ context.Context, _ func(float64)) error { return s.reopen(nil) }},
 		{"dense weights", (*Session).openDense},
 		{"context", (*Session).openState},
 		{"expert cache", (*Session).openExperts},
@@ -237,16 +237,6 @@ func (s *Session) openMapping(_ context.Context, _ func(float64)) error {
 		}
 		s.mappings = append(s.mappings, m)
 	}
-	return nil
-}
-
-// openReader opens the lanes.
-func (s *Session) openReader() error {
-	r, note, err := flashio.Open(s.files, s.cfg.IOEngine, flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect})
-	if err != nil {
-		return err
-	}
-	s.reader, s.engineNote = r, note
 	return nil
 }
 

@@ -136,9 +136,9 @@ func (s *Session) stepLanes(from string, dir int) string {
 func (s *Session) applyLanes(c Config) (backend.Verdict, string, error) {
 	old := s.cfg.Lanes
 	s.cfg.Lanes = c.Lanes
-	if err := s.reopen(func() error { return nil }); err != nil {
+	if err := s.reopen(nil); err != nil {
 		s.cfg.Lanes = old
-		if again := s.reopen(func() error { return nil }); again != nil {
+		if again := s.reopen(nil); again != nil {
 			err = fmt.Errorf("%w; and with %d lanes as before: %w", err, old, again)
 		}
 		return backend.Declined, "", err
@@ -146,18 +146,15 @@ func (s *Session) applyLanes(c Config) (backend.Verdict, string, error) {
 	return backend.Applied, "", nil
 }
 
-// reopen closes every lane, does something, and opens new lanes.
+// reopen closes every lane, does something if it is asked to, and opens new lanes.
 func (s *Session) reopen(between func() error) error {
-	var errs []error
-	if s.reader != nil {
-		errs = append(errs, s.reader.Close())
-		s.reader = nil
-	}
-	errs = append(errs, between(), s.openReader())
+	o := flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect}
+	var err error
+	s.reader, s.engineNote, err = flashio.Reopen(s.files, s.reader, s.cfg.IOEngine, o, between)
 	if s.streamer != nil {
 		s.streamer.SetReader(s.reader)
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // applyCache changes the budget; entries that fit stay.

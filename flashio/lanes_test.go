@@ -127,8 +127,8 @@ func TestGivesUpDirectLater(t *testing.T) {
 	if err := read(rd, &flashio.Request{Offset: at, Buf: buf, Need: len(buf)}); !errors.Is(err, syscall.EIO) {
 		t.Errorf("error %v", err)
 	}
-	if err := rd.Reopen(); err != nil || !rd.Mode().Direct {
-		t.Errorf("after opening anew: %v, mode %+v", err, rd.Mode())
+	if rd, _, err = flashio.Reopen(s, rd, "lanes", flashio.LaneOptions{Lanes: 1}, nil); err != nil || !rd.Mode().Direct {
+		t.Fatalf("after opening anew: %v", err)
 	}
 	if err := rd.Close(); err != nil {
 		t.Error(err)
@@ -192,9 +192,6 @@ func TestDemandOvertakesSpeculation(t *testing.T) {
 	if !rd.Cancel(s2) || rd.Cancel(s2) || rd.Cancel(first) {
 		t.Error("only what waits can be taken back")
 	}
-	if err := rd.Reopen(); !errors.Is(err, flashio.ErrBusy) {
-		t.Errorf("reopening under a read: %v", err)
-	}
 	var st flashio.Stats
 	rd.Stats(&st)
 	if st.QueuedDemand != 3 || st.QueuedSpec != 2 || st.InFlight != 1 {
@@ -241,7 +238,13 @@ func TestEveryLaneHasItsOwnHandle(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.Before(nil)
-	if err := rd.Reopen(); err != nil {
+	rd, _, err = flashio.Reopen(s, rd, "lanes", flashio.LaneOptions{Lanes: 4}, func() error {
+		if open, _ := disk.Handles(); open != 0 {
+			t.Errorf("%d handles are open while the mapping changes", open)
+		}
+		return nil
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if open, ever := disk.Handles(); open != 8 || ever != before+16 {
@@ -299,8 +302,5 @@ func TestCloseCompletesEverything(t *testing.T) {
 	}
 	if err := rd.Close(); err != nil {
 		t.Fatalf("second Close: %v", err)
-	}
-	if err := rd.Reopen(); !errors.Is(err, flashio.ErrClosed) {
-		t.Fatalf("Reopen after Close: %v", err)
 	}
 }

@@ -60,8 +60,7 @@ type queue struct {
 	spec     list
 	inFlight int
 	closed   bool
-	held     bool // lanes begin nothing: the handles are being changed
-	waiting  int  // lanes asleep in take
+	waiting  int // lanes asleep in take
 	// idle is set by an engine that sleeps outside of take and could begin more
 	// reads; wake gets it up.
 	idle bool
@@ -133,11 +132,9 @@ func (q *queue) take() *Request {
 		if q.closed {
 			return nil
 		}
-		if !q.held {
-			if r := q.popLocked(); r != nil {
-				q.inFlight++
-				return r
-			}
+		if r := q.popLocked(); r != nil {
+			q.inFlight++
+			return r
 		}
 		q.waiting++
 		q.work.Wait()
@@ -231,29 +228,6 @@ func refuse(rs []*Request) {
 			r.Done.ReadDone(r)
 		}
 	}()
-}
-
-// hold keeps lanes from beginning a read until release is called; submitting
-// goes on. It fails with ErrBusy unless nothing is queued or in flight.
-func (q *queue) hold() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return ErrClosed
-	}
-	if q.held || q.demand.n+q.spec.n+q.inFlight > 0 {
-		return ErrBusy
-	}
-	q.held = true
-	return nil
-}
-
-func (q *queue) release() {
-	q.mu.Lock()
-	q.held = false
-	q.work.Broadcast()
-	q.wakeLocked()
-	q.mu.Unlock()
 }
 
 func (q *queue) depth() (demand, spec, inFlight int) {

@@ -28,6 +28,25 @@ func Open(set *Files, engine string, o LaneOptions) (rd Reader, fallback string,
 	return nil, "", fmt.Errorf("no read engine %q: there are lanes and uring", engine)
 }
 
+// Reopen closes old, runs between while no handle of it is open, and opens a new
+// reader as Open does. It is the one way to other lanes and to another mapping: on
+// Windows a lane that was opened under a mapping stays slow, and its handle could
+// keep the mapping's effect alive. old is of the same set, or nil where there is
+// none; it waits for its reads in flight as Close does. between unmaps, maps or is
+// nil. All three steps are tried whatever becomes of the others, and err joins what
+// went wrong: rd is nil only if nothing could be opened.
+func Reopen(set *Files, old Reader, engine string, o LaneOptions, between func() error) (rd Reader, fallback string, err error) {
+	var closed, done error
+	if old != nil {
+		closed = old.Close()
+	}
+	if between != nil {
+		done = between()
+	}
+	rd, fallback, err = Open(set, engine, o)
+	return rd, fallback, errors.Join(closed, done, err)
+}
+
 // core is what the two read engines share: the queue, the counters and the open
 // handles.
 type core struct {
@@ -39,7 +58,7 @@ type core struct {
 	state   sync.Mutex // guards what follows; the engine reads handles without it
 	engine  string
 	mode    Mode
-	handles [][]openFile // [lane][file]; replaced only while nothing is in flight, or one by its lane
+	handles [][]openFile // [lane][file]; replaced when a ring has failed, or one by its lane
 	retired []openFile   // given up while reads may have been in flight on them
 	broken  error        // why there are no handles
 }
@@ -108,34 +127,6 @@ func (c *core) Stats(dst *Stats) {
 		c.lane[i].copyTo(&dst.Lanes[i])
 		dst.Total.add(&dst.Lanes[i])
 	}
-}
-
-func (c *core) Reopen() error {
-	if err := c.queue.hold(); err != nil {
-		return fmt.Errorf("reopen %s: %w", c.engine, err)
-	}
-	defer c.queue.release()
-	c.state.Lock()
-	defer c.state.Unlock()
-	if err := c.reopenLocked(len(c.handles)); err != nil {
-		return fmt.Errorf("reopen %s: %w", c.engine, err)
-	}
-	return nil
-}
-
-// reopenLocked closes all handles and opens every file n times. Where that
-// fails, requests fail with the same error until it succeeds.
-func (c *core) reopenLocked(n int) error {
-	cerr := c.closeAll()
-	handles, mode, err := openSet(c.set, n, c.noDirect)
-	if err == nil {
-		mode.Fallback = c.mode.Fallback
-		c.mode = mode
-	} else {
-		handles = make([][]openFile, n) // none, and as many for another try
-	}
-	c.handles, c.broken = handles, err
-	return errors.Join(err, cerr)
 }
 
 func (c *core) closeAll() error {

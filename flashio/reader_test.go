@@ -209,30 +209,38 @@ func TestFileShrinksUnderReads(t *testing.T) {
 	})
 }
 
+// TestReopenFailsAndRecovers: without its file no reader is opened, what was to be
+// done in between is done all the same, and another try needs no old reader.
 func TestReopenFailsAndRecovers(t *testing.T) {
 	withEngines(t, func(t *testing.T, open engine) {
 		path := writeFile(t, 100_000)
 		s := openFiles(t, flashio.FileOptions{}, path)
-		rd := open(t, s, flashio.LaneOptions{Lanes: 2})
+		o := flashio.LaneOptions{Lanes: 2}
+		old := open(t, s, o)
+		rd, name := old, old.Engine()
 		buf := newArena(t, s.Align()).Bytes()
 		away := path + ".away"
 		if err := os.Rename(path, away); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			if err := rd.Reopen(); !errors.Is(err, os.ErrNotExist) {
-				t.Fatalf("reopening a file that is gone: %v", err)
+		between := errors.New("between")
+		var err error
+		for try := range 2 {
+			rd, _, err = flashio.Reopen(s, rd, name, o, func() error { return between })
+			if rd != nil || !errors.Is(err, os.ErrNotExist) || !errors.Is(err, between) {
+				t.Fatalf("try %d at a file that is gone: %v, %v", try, rd, err)
 			}
-			if err := read(rd, &flashio.Request{Buf: buf, Need: 1}); !errors.Is(err, os.ErrNotExist) {
-				t.Fatalf("reading it: %v", err)
-			}
+		}
+		if err := read(old, &flashio.Request{Buf: buf, Need: 1}); !errors.Is(err, flashio.ErrClosed) {
+			t.Fatalf("reading with the old reader: %v", err)
 		}
 		if err := os.Rename(away, path); err != nil {
 			t.Fatal(err)
 		}
-		if err := rd.Reopen(); err != nil {
-			t.Fatal(err)
+		if rd, _, err = flashio.Reopen(s, rd, name, o, func() error { return between }); rd == nil || !errors.Is(err, between) {
+			t.Fatalf("the file is back: %v, %v", rd, err)
 		}
+		defer rd.Close()
 		if err := read(rd, &flashio.Request{Buf: buf, Need: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +253,8 @@ func TestReplacedFileIsRefused(t *testing.T) {
 	withEngines(t, func(t *testing.T, open engine) {
 		path := writeFile(t, 100_000)
 		s := openFiles(t, flashio.FileOptions{}, path)
-		rd := open(t, s, flashio.LaneOptions{Lanes: 2})
+		o := flashio.LaneOptions{Lanes: 2}
+		rd := open(t, s, o)
 		if err := os.Rename(path, path+".old"); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +267,7 @@ func TestReplacedFileIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, err := range map[string]error{
-			"reopen": rd.Reopen(),
+			"reopen": func() error { _, _, err := flashio.Reopen(s, rd, rd.Engine(), o, nil); return err }(),
 			"map":    func() error { _, err := s.Map(0); return err }(),
 		} {
 			if err == nil || !strings.Contains(err.Error(), "another file") || !strings.Contains(err.Error(), path) {

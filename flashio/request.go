@@ -11,8 +11,6 @@ import (
 var (
 	// ErrClosed completes requests that a closed reader will not serve.
 	ErrClosed = errors.New("the reader is closed")
-	// ErrBusy is returned by Reopen while requests are queued or in flight.
-	ErrBusy = errors.New("reads are queued or in flight")
 	// ErrMisaligned completes a request whose offset, length or address is not
 	// a multiple of the set's alignment. Direct I/O would refuse it on some
 	// systems, serve it slowly on others and silently accept it under Wine, so
@@ -93,12 +91,6 @@ type Reader interface {
 	// Engine is "lanes" or "uring". A ring that fails for good is replaced by
 	// lanes; Mode then says why.
 	Engine() string
-	// Reopen closes every handle of every lane and only then opens them anew,
-	// because on Windows a lane that was opened under a mapping stays slow
-	// until it is reopened without one. It returns ErrBusy unless the reader
-	// is idle. After a failed Reopen requests complete with its error, until
-	// another Reopen succeeds.
-	Reopen() error
 	// Close serves no more reads: it waits for those in flight, completes
 	// those still queued with ErrClosed and closes all handles.
 	Close() error

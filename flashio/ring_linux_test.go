@@ -95,13 +95,6 @@ func TestARingThatFailsIsReplacedByLanes(t *testing.T) {
 			if errno == unix.EAGAIN && pauses.Load() < patience {
 				t.Errorf("EAGAIN without end: only %d pauses", pauses.Load())
 			}
-			if err := u.Reopen(); err != nil {
-				t.Errorf("reopen: %v", err)
-			}
-			readBlocks(t, u, 32)
-			if u.Mode().Fallback == "" {
-				t.Error("the reason is forgotten")
-			}
 		}
 	}
 }

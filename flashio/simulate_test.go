@@ -93,9 +93,11 @@ func TestSimulatedHostObeysTheRules(t *testing.T) {
 	}
 	s.want("lanes from before the mapping, which is gone", four, 4)
 	s.want("lanes from under the mapping, not reopened", under, 1)
-	if err := under.Reopen(); err != nil {
+	under, _, err = flashio.Reopen(s.files, under, "lanes", flashio.LaneOptions{Lanes: 4}, nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer under.Close()
 	s.want("reopened", under, 4)
 
 	m, err = s.files.Map(0)

@@ -151,13 +151,31 @@ func (u *uring) fallBack(cause error) {
 	u.state.Lock()
 	u.engine = "lanes"
 	u.mode.Fallback = fmt.Sprintf("io_uring failed (%v); lanes read since", cause)
-	if u.reopenLocked(len(u.slots)); u.broken != nil {
-		u.broken = fmt.Errorf("io_uring failed (%w), and lanes could not be opened in its place: %w", cause, u.broken)
+	if err := u.openAnew(len(u.slots)); err != nil {
+		u.broken = fmt.Errorf("io_uring failed (%w), and lanes could not be opened in its place: %w", cause, err)
 	}
 	u.state.Unlock()
 	u.queue.giveBack(u.again)
 	l.start(len(u.slots))
 	l.done.Wait()
+}
+
+// openAnew closes all handles and opens every file once for each of n lanes.
+// Where that fails there are none, and mode stays as it was. The caller holds the
+// state's lock.
+func (u *uring) openAnew(n int) error {
+	cerr := u.closeAll()
+	handles, mode, err := openSet(u.set, n, u.noDirect)
+	u.handles = handles
+	if err != nil {
+		return errors.Join(err, cerr)
+	}
+	mode.Fallback = u.mode.Fallback
+	if cerr != nil {
+		mode.Fallback += fmt.Sprintf("; its handles could not be closed: %v", cerr)
+	}
+	u.mode = mode
+	return nil
 }
 
 // giveUp frees a slot whose request is for lanes to do.
@@ -204,7 +222,7 @@ func (u *uring) begin() (closed bool) {
 func (q *queue) takeUpTo(dst []*Request) (n int, closed bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for n < len(dst) && !q.held && !q.closed {
+	for n < len(dst) && !q.closed {
 		r := q.popLocked()
 		if r == nil {
 			break

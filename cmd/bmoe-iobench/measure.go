@@ -123,10 +123,12 @@ func (b *bench) setUp(c *cell) (*rig, error) {
 		r.mapping, err = original.Map(0)
 		return err
 	}
-	openLanes := func() error {
-		r.reader, r.fallback, err = flashio.Open(r.set, c.engine, flashio.LaneOptions{Lanes: c.lanes, NoDirect: c.buffered})
+	reopen := func(between func() error) error {
+		o := flashio.LaneOptions{Lanes: c.lanes, NoDirect: c.buffered}
+		r.reader, r.fallback, err = flashio.Reopen(r.set, r.reader, c.engine, o, between)
 		return err
 	}
+	openLanes := func() error { return reopen(nil) }
 	steps := []func() error{openLanes}
 	switch c.mapping {
 	case mapAfter:
@@ -141,7 +143,7 @@ func (b *bench) setUp(c *cell) (*rig, error) {
 		steps = []func() error{mapFile, openLanes, func() error { return r.mapping.Unmap() }}
 	}
 	if c.reopen {
-		steps = append(steps, func() error { return r.mapping.Unmap() }, func() error { return r.reader.Reopen() })
+		steps = append(steps, func() error { return reopen(r.mapping.Unmap) })
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
