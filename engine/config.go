@@ -24,7 +24,7 @@ type Budget struct {
 // MiB returns the budget in whole MiB.
 func (b Budget) MiB() int64 { return b.Bytes >> 20 }
 
-// Config is what a session is opened with. Each field but Template is a row of
+// Config is what a session is opened with. Each field but Template and Origins is a row of
 // the table of settings, which reads, checks and writes it.
 type Config struct {
 	Model string // path of the model, or of its first shard
@@ -49,10 +49,12 @@ type Config struct {
 
 	Sampling sample.Options // what has no origin gives way to the model's general.sampling.* keys
 
-	Raw          bool   // no chat template
-	NoThink      bool   // asks the template for no reasoning
-	ParseSpecial bool   // special tokens spelled out in messages are tokens
-	Template     string // in place of the model's own template
+	Raw          bool // no chat template
+	NoThink      bool // asks the template for no reasoning
+	ParseSpecial bool // special tokens spelled out in messages are tokens
+	// TemplateFile is the path of a chat template in place of the model's own.
+	// Template is its text: who makes the configuration reads it.
+	TemplateFile, Template string
 
 	// Origins says of settings, by name, where their values come from; what is
 	// not in it is a default. Set keeps it.

@@ -75,6 +75,13 @@ type beginning struct {
 	thinking     *bool
 }
 
+// A session is all that a face may ask for.
+var (
+	_ backend.Backend = (*Session)(nil)
+	_ backend.Tunable = (*Session)(nil)
+	_ backend.History = (*Session)(nil)
+)
+
 // Info tells what is open.
 func (s *Session) Info() backend.Info {
 	t := s.text.Template

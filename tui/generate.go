@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/internal/clock"
 	"bmoe/internal/crash"
@@ -124,7 +125,9 @@ func (m *Model) again() tea.Cmd {
 	}
 	m.chat.follow = true
 	if old, now, ok := m.runs.Missing(backend.Values(m.settings)); ok {
-		return m.againPair(old, now)
+		if eng, can := m.eng.(ab.Engine); can {
+			return m.againPair(eng, old, now)
+		}
 	}
 	return m.run("", true, m.eng.Again)
 }

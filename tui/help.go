@@ -69,7 +69,7 @@ func (p *helpPage) rows(w int) []string {
 	}
 	for i := range p.settings {
 		if s := &p.settings[i]; s.Live && !keyed[s.Name] { // a command is all it has
-			for n, text := range wrapWords(s.Help, textW) {
+			for n, text := range wrapWords(backend.Mention(s.Help, p.settings, backend.AsCommand), textW) {
 				rows = append(rows, p.line(w, keysW, 0, twinW+cmdW, "", "", first(n, usage(p.settings, s)), text))
 			}
 		}

@@ -13,12 +13,6 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// tuned is an engine as a pair of runs needs it.
-type tuned struct {
-	backend.Backend
-	backend.Tunable
-}
-
 // legFeed hands the legs of a pair from the goroutine that runs them to the
 // screen, which takes them at the next tick, before their text.
 type legFeed struct {
@@ -48,16 +42,16 @@ func (f *legFeed) take() []leg {
 
 // againPair repeats the last prompt under the old settings and under those in
 // force: there is no run yet that the latter could be held against.
-func (m *Model) againPair(old, now map[string]string) tea.Cmd {
-	eng, feed := m.eng, &legFeed{}
+func (m *Model) againPair(eng ab.Engine, old, now map[string]string) tea.Cmd {
+	feed, snapshot := &legFeed{}, m.eng.Snapshot
 	m.legs = feed
 	return m.run("", true, func(ctx context.Context, first func(backend.Delta)) (run *backend.Run, err error) {
 		add := first
-		runs, err := ab.Pair(ctx, tuned{eng, tunable(eng)}, old, now, func(l ab.Leg) {
+		runs, err := ab.Pair(ctx, eng, old, now, func(l ab.Leg) {
 			next := leg{Leg: l}
 			if l.Done != nil {
 				var s profile.Snapshot
-				eng.Snapshot(&s)
+				snapshot(&s)
 				next.deltas, next.prefilled = &deltaBuffer{}, s.PromptDone
 				add = next.deltas.add
 			}

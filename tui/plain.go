@@ -298,14 +298,15 @@ func (w *plainAnswer) delta(d backend.Delta) {
 func (p *plainChat) repeat(ctx context.Context) {
 	rows := rowsOf(p.eng)
 	old, now, ok := p.runs.Missing(backend.Values(rows))
-	if !ok {
+	eng, can := p.eng.(ab.Engine)
+	if !ok || !can {
 		p.answer(ctx, true, p.eng.Again)
 		return
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	var w *plainAnswer
-	runs, err := ab.Pair(ctx, tuned{p.eng, tunable(p.eng)}, old, now, func(l ab.Leg) {
+	runs, err := ab.Pair(ctx, eng, old, now, func(l ab.Leg) {
 		if l.Done != nil {
 			w.open()
 			p.say("")
@@ -378,7 +379,7 @@ func (p *plainChat) help() {
 	rows := rowsOf(p.eng)
 	for i := range rows {
 		if r := &rows[i]; r.Live {
-			p.say(usage(rows, r) + ": " + r.Help)
+			p.say(usage(rows, r) + ": " + backend.Mention(r.Help, rows, backend.AsCommand))
 		}
 	}
 	p.say("A setting's command alone shows it, or turns it if it is a switch. Ctrl+C during an answer stops the answer.")

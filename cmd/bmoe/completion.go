@@ -27,10 +27,10 @@ func completedFlags(sections []section) []completed {
 			switch {
 			case kind == "PATH" || kind == "FILE":
 				c.file = true
-			case strings.Contains(kind, "|"):
-				c.words = strings.Split(strings.TrimPrefix(kind, "N|"), "|")
-			case f.Name == "cache-policy" || f.Name == "simulate-host":
-				c.words = []string{kind} // words, of which there is one so far
+			default:
+				if v, ok := f.Value.(interface{ choices() []string }); ok {
+					c.words = v.choices()
+				}
 			}
 			out = append(out, c)
 		})

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bmoe/engine/backend"
 )
 
 var update = flag.Bool("update", false, "write the tables of flags into docs/cli.md")
@@ -66,5 +68,51 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s is not in the help", row.long)
 			}
 		}
+	}
+}
+
+// A setting more is a row of the engine's table: what the command makes of the
+// rows has it without a line here.
+func TestASettingMoreIsInEveryText(t *testing.T) {
+	row := backend.Setting{Name: "drop-cold", Flag: "drop-cold-experts", Short: "z", Section: "Dropping", Kind: backend.Word,
+		Words: []string{"never", "always"}, Default: "never", Want: "never or always", Help: ".skip cold experts, with {lanes=8} or \\ \"it\""}
+	o := newOptions()
+	o.settings = append(o.settings, row)
+	set := ""
+	o.set = func(name, value string) error {
+		if name == row.Name {
+			set = value
+		}
+		return nil
+	}
+	texts := map[string]string{"manual": manPage(o.sections())}
+	for _, shell := range shells {
+		texts[shell] = completion(shell, o.sections())
+	}
+	for name, wants := range map[string][]string{
+		"manual": {".SS Dropping\n.TP\n.B \\-z, \\-\\-drop\\-cold\\-experts never|always\n" +
+			"\\&.skip cold experts, with \\-\\-io\\-threads 8 or \\e \"it\" (default never)\n"},
+		"bash":       {"--drop-cold-experts|-z) COMPREPLY=($(compgen -W 'never always'"},
+		"zsh":        {"'--drop-cold-experts=[", ":value:(never always)' \\\n"},
+		"fish":       {"-l drop-cold-experts -s z -x -a 'never always'"},
+		"powershell": {"'--drop-cold-experts' = @('never', 'always')", "--io-threads 8"},
+	} {
+		for _, want := range wants {
+			if !strings.Contains(texts[name], want) {
+				t.Errorf("%s lacks %q:\n%s", name, want, texts[name])
+			}
+		}
+	}
+	var rows []string
+	for _, s := range o.sections() {
+		for _, r := range s.rows() {
+			rows = append(rows, fmt.Sprint(s.title, r))
+		}
+	}
+	if all := strings.Join(rows, "\n"); !strings.Contains(all, "Dropping{-z --drop-cold-experts never|always .skip cold experts, with --io-threads 8") {
+		t.Errorf("the help's rows:\n%s", all)
+	}
+	if err := o.parse([]string{"--drop-cold-experts", "always"}); err != nil || set != "always" {
+		t.Errorf("the flag set %q: %v", set, err)
 	}
 }

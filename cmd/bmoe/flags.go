@@ -18,7 +18,6 @@ type options struct {
 	set       func(name, value string) error // gives one of them a value
 	prompt    string
 	file      string
-	template  string // path
 	maxTokens int
 
 	progress, json        bool
@@ -33,6 +32,7 @@ type options struct {
 	listArchs    bool
 	version      bool
 	completion   string
+	manPage      bool
 
 	given func(name string) bool // whether a flag is on the command line
 }
@@ -51,8 +51,8 @@ func (s *section) text(name, short string, dst *string, kind, help string) {
 }
 
 // setting makes a flag of a setting.
-func (s *section) setting(r backend.Setting, set func(name, value string) error) {
-	f := s.VarPF(&settingValue{row: r, set: set}, r.Flag, r.Short, r.Help)
+func (s *section) setting(r backend.Setting, help string, set func(name, value string) error) {
+	f := s.VarPF(&settingValue{row: r, set: set}, r.Flag, r.Short, help)
 	if r.Kind == backend.Switch {
 		f.NoOptDefVal = "true"
 	}
@@ -74,13 +74,12 @@ func (o *options) sections() []section {
 	s.text("prompt", "p", &o.prompt, "TEXT", "answer this and end, without the screen")
 	s.text("file", "f", &o.file, "PATH", "the same with the prompt in a file, or - for standard input; one line end at its end is dropped")
 	s.VarP(&intValue{dst: &o.maxTokens, least: 1, most: maxTokensAsked}, "n-predict", "n", "at most so many tokens in an answer (default: until the model ends or the context is full)")
-	s.text("chat-template-file", "", &o.template, "PATH", "a Jinja template in place of the model's own")
 
 	for _, r := range o.settings {
 		if r.Section != s.title {
 			s = begin(r.Section)
 		}
-		s.setting(r, o.set)
+		s.setting(r, o.words(r.Help), o.set)
 	}
 
 	s = begin("Output")
@@ -99,6 +98,7 @@ func (o *options) sections() []section {
 	s.text("save-logits", "", &o.saveLogits, "FILE", "with --eval-tokens: write the logits of every position, row by row, as little-endian 32-bit floats")
 	s.BoolVar(&o.listArchs, "list-archs", false, "print the architectures that can be run")
 	s.Var(&wordValue{&o.completion, shells}, "completion", "print a script that completes the flags in a shell")
+	s.BoolVar(&o.manPage, "man-page", false, "print the manual page, to be read with man -l")
 	s.BoolVar(&o.version, "version", false, "print the version")
 	s.BoolP("help", "h", false, "print this text")
 	return all

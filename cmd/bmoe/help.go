@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"bmoe/engine/demo"
-
 	"github.com/spf13/pflag"
 )
 
@@ -15,14 +13,21 @@ var usageLines = [][2]string{
 	{"bmoe -p TEXT [flags] [MODEL.gguf]", "one answer; the same when the prompt is piped in or the output away"},
 }
 
+// What the help and the manual page have in common.
+const (
+	purpose      = "chat with mixture-of-experts models bigger than memory, and see where every token's time goes"
+	withoutModel = "Without a model the demo model is used."
+	exitCodes    = "0 done, 1 failed, 2 bad usage, 130 interrupted."
+)
+
 // usage is the text of --help.
 func usage() string {
 	var b strings.Builder
-	b.WriteString("Chat with mixture-of-experts models bigger than memory, and see where every token's time goes.\n\n")
+	b.WriteString(strings.ToUpper(purpose[:1]) + purpose[1:] + ".\n\n")
 	for _, l := range usageLines {
 		fmt.Fprintf(&b, "  %-34s %s\n", l[0], l[1])
 	}
-	b.WriteString("\nWithout a model the demo model is used.\n")
+	b.WriteString("\n" + withoutModel + "\n")
 	const column, width = 34, 110
 	for _, s := range newOptions().sections() {
 		b.WriteString("\n" + s.title + "\n")
@@ -46,9 +51,10 @@ func usage() string {
 			}
 		}
 	}
-	b.WriteString("\nExit codes: 0 done, 1 failed, 2 bad usage, 130 interrupted.\n" +
-		"Environment: " + demo.DirVariable + " is the folder of the demo model; NO_COLOR turns colours off;\n" +
-		debugVariable + "=1 shows the stack if the program fails within itself.\n")
+	b.WriteString("\nExit codes: " + exitCodes + "\nEnvironment:\n")
+	for _, v := range environment {
+		fmt.Fprintf(&b, "  %s %s\n", v[0], v[1])
+	}
 	return b.String()
 }
 

@@ -140,6 +140,8 @@ func dispatch(o *options, out *output) error {
 		return out.text(versionText() + "\n")
 	case o.completion != "":
 		return out.text(completion(o.completion, o.sections()))
+	case o.manPage:
+		return out.text(manPage(o.sections()))
 	case o.listArchs:
 		for _, name := range model.Archs() {
 			if err := out.text(name + "\n"); err != nil {
@@ -211,7 +213,7 @@ func (o *options) readTemplate(ctx context.Context) (string, error) {
 	if !o.given("chat-template-file") {
 		return "", nil
 	}
-	return readFile(ctx, o.template, "chat template", false)
+	return readFile(ctx, o.cfg.TemplateFile, "chat template", false)
 }
 
 // open opens the engine and gives it its processors.

@@ -241,7 +241,7 @@ func TestTokenize(t *testing.T) {
 		}
 	}
 	// A model without weights cannot answer, and says why.
-	refused(t, 1, []string{"vocab.gguf", "--tokenize"}, "-p", "hi", vocabularyOnly(t, demoModel(t)))
+	refused(t, 1, []string{"vocab.gguf", "no weights"}, "-p", "hi", vocabularyOnly(t, demoModel(t)))
 }
 
 // The real vocabulary of Qwen3, which comes without weights.

@@ -68,6 +68,8 @@ func (v *settingValue) Type() string {
 	return strings.Join(append([]string{"N"}, v.row.Words...), "|")
 }
 
+func (v *settingValue) choices() []string { return v.row.Words }
+
 // String is the default: the flag is not asked for the value again.
 func (v *settingValue) String() string {
 	if v.row.Kind == backend.Switch {
@@ -101,6 +103,8 @@ type wordValue struct {
 }
 
 func (v *wordValue) Type() string { return strings.Join(v.words, "|") }
+
+func (v *wordValue) choices() []string { return v.words }
 
 func (v *wordValue) String() string {
 	if v.dst == nil {

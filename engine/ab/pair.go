@@ -8,7 +8,7 @@ import (
 	"bmoe/engine/backend"
 )
 
-// Engine is what a pair of runs needs: a backend.Backend that is a
+// Engine is what a pair of runs needs: of a backend.Backend and of a
 // backend.Tunable.
 type Engine interface {
 	Again(context.Context, func(backend.Delta)) (*backend.Run, error)

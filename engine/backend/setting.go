@@ -42,7 +42,7 @@ type Setting struct {
 	Short   string // the flag's letter, if it has one
 	Section string // heading of the help
 	Unit    string // what a number counts (MiB), or what a text stands for (PATH)
-	Help    string
+	Help    string // mentions settings
 	Kind    Kind
 	Words   []string // the words taken; auto beside a number
 	Least   float64  // the bounds of a number

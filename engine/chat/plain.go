@@ -28,7 +28,7 @@ type Prompt struct {
 
 // errNoStandIn is what a message must do that cannot be rendered safely.
 var errNoStandIn = errors.New("the messages spell out special tokens and use every control character there is: " +
-	"take the control characters out, or give --parse-special")
+	"take the control characters out, or set {parse-special=on}")
 
 // plainContents returns the context with stand-ins in its messages, and the
 // characters that they stand for. find returns the places where a text spells out

@@ -44,7 +44,7 @@ const chatML = `{%- for message in messages -%}
 
 // ErrNoTemplate tells that a model can only continue text.
 var ErrNoTemplate = errors.New("the model carries no chat template, and its vocabulary has no <|im_start|> for ChatML: " +
-	"give one by --chat-template-file, or use {raw=on} to let it continue plain text")
+	"give one as {chat-template}, or use {raw=on} to let it continue plain text")
 
 // TemplateFor returns the template of a model that carries source: it, or ChatML
 // if there is none or it does not work and the vocabulary has ChatML's tokens. Then
@@ -64,7 +64,7 @@ func TemplateFor(ctx context.Context, source string, hasToken func(text string) 
 		notice = "the model's own template fails (" + err.Error() + ")"
 	}
 	t, err = ParseTemplate(chatML)
-	return t, notice + ": ChatML is used, which its vocabulary has tokens for; --chat-template-file gives another", err
+	return t, notice + ": ChatML is used, which its vocabulary has tokens for; {chat-template} gives another", err
 }
 
 // try renders a question. A template may refuse it, which is for the conversation

@@ -79,7 +79,7 @@ func (p *pool) size(n int) int {
 func (p *pool) grow(n int, s *Streamer) error {
 	from, size := p.committed, p.size(n)-p.committed
 	if err := p.memory.Commit(from, size); err != nil {
-		return fmt.Errorf("commit %d MiB for %d expert slots: %w; choose a smaller --cache-mb", size>>20, n-len(p.slots), err)
+		return fmt.Errorf("commit %d MiB for %d expert slots: %w; choose a smaller {cache}", size>>20, n-len(p.slots), err)
 	}
 	p.memory.Touch(from, size, runtime.NumCPU())
 	p.committed += size

@@ -433,8 +433,8 @@ func TestFailedGrowthKeepsTheBudget(t *testing.T) {
 			sl.mem = p.memory.Bytes()[sl.index*p.slotBytes:][:p.slotBytes]
 		}
 	}
-	if err := s.Resize(shape.Total()); err == nil || !strings.Contains(err.Error(), "--cache-mb") {
-		t.Fatalf("got %v, want an error that names the flag", err)
+	if err := s.Resize(shape.Total()); err == nil || !strings.Contains(err.Error(), "{cache}") {
+		t.Fatalf("got %v, want an error that mentions the setting", err)
 	}
 	if st := s.Stats(); st.Budget != budget {
 		t.Fatalf("a budget of %d is in force, want %d as before", st.Budget, budget)

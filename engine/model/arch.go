@@ -107,7 +107,7 @@ func Build(f *gguf.File) (Arch, *Registry, error) {
 	case !ok:
 		return nil, nil, fmt.Errorf("%s: unknown architecture %q; known: %s", path, name, strings.Join(Archs(), ", "))
 	case len(f.Tensors) == 0:
-		return nil, nil, fmt.Errorf("%s: holds a vocabulary but no weights; only --tokenize and --show-prompt work with it", path)
+		return nil, nil, fmt.Errorf("%s: holds a vocabulary but no weights: its tokenizer and its chat template are all that can be used", path)
 	case experts == 0:
 		return nil, nil, fmt.Errorf("%s: says that it has no experts (%s.expert_count): a dense model cannot be streamed", path, name)
 	}
