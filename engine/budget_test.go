@@ -55,7 +55,7 @@ func TestBudgetBoundsSlotsOfMixedTypes(t *testing.T) {
 	cfg.Model, cfg.Raw, cfg.Threads = mixedModel(t), true, 2
 	want, _ := outcome(t, cfg)
 	cycle := int(inMiB(open(t, cfg).shape.TokenCycle()))
-	for _, n := range []int{1, cycle, 2 * cycle, 3 * cycle} {
+	for _, n := range []int{max(1, cycle/2), cycle, 2 * cycle, 3 * cycle} {
 		cfg.Cache, cfg.ForceCache = Budget{Bytes: mib(n)}, true
 		s := open(t, cfg)
 		r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 48})

@@ -16,6 +16,7 @@ import (
 	"bmoe/engine/gguf"
 	"bmoe/engine/kernel/attn"
 	"bmoe/engine/model"
+	"bmoe/internal/conform"
 )
 
 // scripted is a model that says what it is told to, token by token, whatever it
@@ -95,7 +96,7 @@ func gptOSSText(t *testing.T) *Text {
 			t.Fatal(err)
 		}
 	}
-	path := filepath.Join(t.TempDir(), "gpt-oss.gguf")
+	path := filepath.Join(conform.TempDir(t), "gpt-oss.gguf")
 	out, err := w.Create(path, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -25,17 +25,6 @@ func (l *list) push(r *Request) {
 	l.n++
 }
 
-func (l *list) pushFront(r *Request) {
-	r.queued, r.prev, r.next = l, nil, l.head
-	if l.head != nil {
-		l.head.prev = r
-	} else {
-		l.tail = r
-	}
-	l.head = r
-	l.n++
-}
-
 func (l *list) remove(r *Request) {
 	if r.prev != nil {
 		r.prev.next = r.next
@@ -140,22 +129,6 @@ func (q *queue) take() *Request {
 		q.work.Wait()
 		q.waiting--
 	}
-}
-
-// giveBack queues requests again that an engine had begun and could not serve,
-// before all others, in order.
-func (q *queue) giveBack(rs []*Request) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.inFlight -= len(rs)
-	for _, r := range slices.Backward(rs) {
-		if r.Spec {
-			q.spec.pushFront(r)
-		} else {
-			q.demand.pushFront(r)
-		}
-	}
-	q.work.Broadcast()
 }
 
 // finished counts n requests as no longer in flight. It comes before ReadDone,

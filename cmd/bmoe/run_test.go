@@ -167,7 +167,7 @@ func TestOneTextInEveryOutput(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	r := succeeds(t, "-p", dogStory, "-n", "32", "--temp", "0", "--progress", "--cache-mb", "4", "--ubatch", "4")
+	r := succeeds(t, "-p", dogStory, "-n", "32", "--temp", "0", "--progress", "--cache-mb", "6", "--ubatch", "4")
 	if r.stderr != "" {
 		t.Errorf("standard error: %q", r.stderr)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -116,8 +117,13 @@ func (e faultyEngine) Generate(ctx context.Context, r backend.Request) (*backend
 	return e.Backend.Generate(ctx, r)
 }
 
-// deep never returns.
-func deep(n int) int { return deep(n+1) + n }
+// deep overflows the stack long before it returns.
+func deep(n int) int {
+	if n == math.MaxInt {
+		return n
+	}
+	return deep(n+1) + n
+}
 
 // faultyLoop fails on worker 1.
 type faultyLoop struct{ joined chan struct{} }

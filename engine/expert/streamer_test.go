@@ -53,7 +53,7 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	var err error
-	if f.files, err = flashio.OpenFiles([]string{path}, flashio.FileOptions{Opener: f.opener}); err != nil {
+	if f.files, err = flashio.OpenFiles([]string{path}, flashio.FileOptions{Opener: f.opener, Round: -1}); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 func TestAReportHoldsPlacesAndNoTexts(t *testing.T) {
-	t.Setenv(DirVariable, filepath.Join(t.TempDir(), "state"))
+	t.Setenv(DirVariable, filepath.Join(conform.TempDir(t), "state"))
 	p := func() (p *Panic) {
 		defer func() { p = New("lane", recover(), []byte("goroutine 7\n\tflashio/lanes.go:50\n")) }()
 		panic(fmt.Errorf("no token %q\x1b[31m", "my secret prompt"))
@@ -40,7 +42,7 @@ func TestAReportHoldsPlacesAndNoTexts(t *testing.T) {
 }
 
 func TestOldReportsGo(t *testing.T) {
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	t.Setenv(DirVariable, dir)
 	for i := range keep + 5 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("crash-2020010%d-000000-%03d.txt", i/10, i)), nil, 0o600); err != nil {

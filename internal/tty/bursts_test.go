@@ -48,9 +48,9 @@ func TestBursts(t *testing.T) {
 func TestAnEndlessMarkedPaste(t *testing.T) {
 	now := time.Now()
 	p := bursts{now: func() time.Time { return now }}
-	got := string(p.feed(nil, []byte(pasteStart+strings.Repeat("x", 4000))))
+	p.feed(nil, []byte(pasteStart+strings.Repeat("x", 4000)))
 	now = now.Add(2 * endlessAfter)
-	got = string(p.feed(nil, []byte("xx\x03\x03")))
+	got := string(p.feed(nil, []byte("xx\x03\x03")))
 	if want := "xx" + pasteEnd + "\x03\x03"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
