@@ -242,7 +242,7 @@ func TestProgress(t *testing.T) {
 			if math.Abs(number("read_mib")-read) > 0.001 || read == 0 {
 				t.Errorf("%v MiB read in tokens, %v in all", read, number("read_mib"))
 			}
-			if number("tokens") != 32 || number("cache_budget_mib") != 4 || fields["cancelled"] != false {
+			if number("tokens") != 32 || number("cache_budget_mib") != 6 || fields["cancelled"] != false {
 				t.Errorf("done: %s", object)
 			}
 		default:
