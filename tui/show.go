@@ -23,6 +23,10 @@ const (
 	impatience  = time.Second     // after a quit, a Ctrl+C is taken for its second one
 )
 
+// lookAgain is how often the line's mode is looked at, in case the signal of
+// going on was not enough.
+const lookAgain = time.Second
+
 // resumeNotice is said where stopping makes no sense.
 const resumeNotice = "there is no shell to go back to here; Ctrl+C quits"
 
@@ -111,8 +115,14 @@ func (s *show) attend(ctx context.Context) (forced bool, err error) {
 		gone = s.screen.Gone()
 	}
 	cancelled := ctx.Done()
+	watch := time.NewTicker(lookAgain)
+	defer watch.Stop()
 	for {
 		select {
+		case <-watch.C:
+			if s.screen != nil && s.screen.Lost() {
+				s.renew(end)
+			}
 		case err := <-s.ended:
 			return false, err
 		case <-force: // the loop is blocked, most likely by a terminal that takes no output
