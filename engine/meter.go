@@ -22,6 +22,9 @@ const (
 	foreignWindow = 500_000_000 // ns
 )
 
+// A snapshot has room for every lane that a reader may have.
+var _ [profile.MaxLanes - flashio.MaxLanes]struct{}
+
 // meter reads the counters of a session's parts and of the host, and feeds the
 // recorder with them. Its methods are for the goroutine that generates.
 type meter struct {
@@ -272,7 +275,7 @@ func (m *meter) gauge() {
 	// on through the cache, a ring that fails leaves the rest to lanes.
 	mode := s.reader.Mode()
 	g.LanesMode, g.LanesReason = mode.String(), cmp.Or(s.engineNote, mode.Fallback, mode.Reason)
-	for i := range min(len(m.stats.Lanes), profile.MaxLanes) {
+	for i := range len(m.stats.Lanes) {
 		g.LaneBytes[i] = m.stats.Lanes[i].Bytes
 	}
 }

@@ -58,7 +58,7 @@ func Begin(ctx context.Context, cfg Config) (*Opening, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg}
+	s := &Session{cfg: cfg, mostLanes: max(cfg.Lanes, laneSteps[len(laneSteps)-1])}
 	s.pass.guarded = s.guardedPass
 	s.meter.open(cfg.Model)
 	err := ctx.Err()

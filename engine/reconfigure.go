@@ -131,9 +131,17 @@ func (s *Session) stepLanes(from string, dir int) string {
 	return strconv.Itoa(n)
 }
 
+// MostLanes returns how many lanes there may be between now and Close. It is fixed
+// at open, because each lane needs a processor of the Go runtime's, whose number
+// should not change while the engine is at work.
+func (s *Session) MostLanes() int { return s.mostLanes }
+
 // applyLanes opens another number of lanes. Old ones are closed first: an old
 // handle could keep a mapping's effect alive.
 func (s *Session) applyLanes(c Config) (backend.Verdict, string, error) {
+	if c.Lanes > s.mostLanes {
+		return backend.Declined, fmt.Sprintf("%d are the most that were provided for when the model was opened; ask for more at the start", s.mostLanes), nil
+	}
 	old := s.cfg.Lanes
 	s.cfg.Lanes = c.Lanes
 	if err := s.reopen(nil); err != nil {

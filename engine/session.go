@@ -46,6 +46,7 @@ type Session struct {
 	dense      *flashio.Arena // nil unless the dense policy is anon
 	mappings   []*flashio.Mapping
 	reader     flashio.Reader
+	mostLanes  int              // see MostLanes
 	engineNote string           // why the reader is not what was asked for
 	streamer   *expert.Streamer // nil with --moe-stream=false
 

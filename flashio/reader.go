@@ -7,8 +7,10 @@ import (
 	"sync"
 )
 
-// MaxLanes is the largest number of reads a reader keeps in flight.
-const MaxLanes = 256
+// MaxLanes is the largest number of reads a reader keeps in flight. A snapshot
+// has room for as many (profile.MaxLanes): a lane that no figure counts would
+// make the others look slow.
+const MaxLanes = 64
 
 // Open opens a reader with the engine of that name, "lanes" or "uring". Where
 // io_uring is not available it opens lanes instead and says why in fallback.

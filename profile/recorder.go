@@ -268,7 +268,7 @@ func (r *Recorder) Look(g *Gauges) {
 		return
 	}
 	a.Rate = maybe(stats.PerSecond(to.served-from.served, span))
-	for i := range min(a.N, MaxLanes) {
+	for i := range a.N {
 		a.Lane[i].Rate = maybe(stats.PerSecond(to.bytes[i]-from.bytes[i], span))
 	}
 	if to.at-r.lanes[1].at > rateWindow/2 {

@@ -288,6 +288,11 @@ func (t *transcript) setFold(only *block, open bool) {
 	}
 }
 
+// hasThoughts reports whether there is reasoning to unfold.
+func (t *transcript) hasThoughts() bool {
+	return slices.ContainsFunc(t.blocks, func(b *block) bool { return b.reasoning.Len() > 0 })
+}
+
 // headerAt returns the block whose header is drawn on a row of the screen.
 func (t *transcript) headerAt(screenRow int) *block {
 	row := t.top() + screenRow

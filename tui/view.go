@@ -399,6 +399,9 @@ func (m *Model) footer() []string {
 		if r.label == "" {
 			continue
 		}
+		if r.label == "thoughts" && !m.chat.hasThoughts() {
+			continue
+		}
 		keys, label := caps(r.any, "/"), r.label
 		if onTwins && len(r.panes) > 0 {
 			keys = caps(r.panes, " ")

@@ -103,8 +103,8 @@ func TestBadUsage(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"1 to 256", []string{"--io-threads", "0"}},
-		{"1 to 256", []string{"--io-threads", "1000"}},
+		{"1 to 64", []string{"--io-threads", "0"}},
+		{"1 to 64", []string{"--io-threads", "1000"}},
 		{"1 to", []string{"--threads", "0"}},
 		{"1 to", []string{"-c", "-1"}},
 		{"1 to", []string{"-n", "0"}},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
@@ -135,6 +136,9 @@ func (o *options) parse(args []string) error {
 	}
 	err := f.Parse(args)
 	o.given = f.Changed
+	if h := f.Lookup("help"); h.Changed && slices.ContainsFunc(args, func(a string) bool { return len(a) > 2 && strings.HasPrefix(a, "-h") && a[1] != '-' }) {
+		return usagef("-h stands alone: it prints the help")
+	}
 	if f.Changed("help") {
 		return errHelp
 	}

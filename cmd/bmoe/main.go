@@ -234,10 +234,9 @@ func (o *options) open(ctx context.Context, progress func(stage string, done flo
 func giveProcessors(s *engine.Session) {
 	// A lane that comes back from its system call needs a processor at once,
 	// beside the workers; waiting for one would look like a slow drive
-	// (docs/architecture.md, "Where time is counted"). Keys reach 8 lanes. Two more are for the screen and the
-	// collector.
-	c := s.Config()
-	runtime.GOMAXPROCS(c.Threads + max(8, c.Lanes) + 2)
+	// (docs/architecture.md, "Where time is counted"). Two more are for the screen
+	// and the collector.
+	runtime.GOMAXPROCS(s.Config().Threads + s.MostLanes() + 2)
 }
 
 // maxInput bounds what is read from a file that is not a model.
