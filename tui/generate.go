@@ -192,7 +192,7 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	case stopped:
 		m.chat.addNote(m.now(), false, "stopped")
 	case err != nil:
-		m.chat.addNote(m.now(), true, "failed: "+term.CleanLine(err.Error()))
+		m.chat.addNote(m.now(), true, "failed: "+term.CleanLine(backend.Mention(err.Error(), m.settings, backend.AsCommand)))
 		if msg.run == nil && msg.text != "" && m.prompt.Value() == "" {
 			m.prompt.SetValue(msg.text) // refused: nothing typed is lost
 		}

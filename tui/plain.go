@@ -229,7 +229,7 @@ func (p *plainChat) finish(run *backend.Run, err error, again bool) {
 	case errors.Is(err, context.Canceled):
 		p.say("[stopped]")
 	case err != nil:
-		p.say("[failed: " + term.CleanLine(err.Error()) + "]")
+		p.say("[failed: " + term.CleanLine(backend.Mention(err.Error(), rowsOf(p.eng), backend.AsCommand)) + "]")
 	}
 }
 

@@ -23,6 +23,12 @@ const (
 	impatience  = time.Second     // after a quit, a Ctrl+C is taken for its second one
 )
 
+// A frame is due every twentieth of a second.
+const (
+	drawPatience = time.Second / 2
+	drawTries    = 4
+)
+
 // lookAgain is how often the line's mode is looked at, in case the signal of
 // going on was not enough.
 const lookAgain = time.Second
@@ -51,7 +57,7 @@ type show struct {
 // model may not be looked at.
 func onTerminal(ctx context.Context, m *Model, opts []tea.ProgramOption) (forced bool, s *show, err error) {
 	s = &show{sigs: make(chan os.Signal, 8), ended: make(chan error, 1), asked: make(chan struct{}, 1)}
-	input := m.o.Input
+	input, output := m.o.Input, m.o.Output
 	in, isFile := m.o.Input.(*os.File)
 	out, outIsFile := m.o.Output.(*os.File)
 	if isFile && outIsFile && tty.Is(in) && tty.Is(out) {
@@ -59,7 +65,7 @@ func onTerminal(ctx context.Context, m *Model, opts []tea.ProgramOption) (forced
 			return true, s, fmt.Errorf("terminal: %w", err)
 		}
 		defer s.screen.Close()
-		input = s.screen.Keys()
+		input, output = s.screen.Keys(), s.screen.Output()
 	}
 	m.suspend = func() {
 		select {
@@ -67,7 +73,7 @@ func onTerminal(ctx context.Context, m *Model, opts []tea.ProgramOption) (forced
 		default:
 		}
 	}
-	opts = append(opts, tea.WithInput(input), tea.WithOutput(m.o.Output), tea.WithEnvironment(m.o.Environ),
+	opts = append(opts, tea.WithInput(input), tea.WithOutput(output), tea.WithEnvironment(m.o.Environ),
 		tea.WithFPS(20), tea.WithoutSignalHandler(), tea.WithoutCatchPanics())
 	s.p = tea.NewProgram(m, opts...)
 	s.listen()
@@ -206,8 +212,21 @@ func (s *show) forget() {
 	}
 }
 
+// goOn begins to draw again, until something has been drawn: if the renderer's
+// old goroutine is late, it stops the clock that the new one draws by.
 func (s *show) goOn(msg resumedMsg) {
-	s.p.RestoreTerminal() // an error would be that of reading keys, and end the program
+	for range drawTries {
+		next := s.screen.Output().Next()
+		s.p.RestoreTerminal() // an error would be that of reading keys, and end the program
+		select {
+		case <-next:
+			go s.p.Send(msg)
+			return
+		case <-time.After(drawPatience):
+		}
+		s.p.ReleaseTerminal()
+	}
+	s.p.RestoreTerminal()
 	go s.p.Send(msg)
 }
 

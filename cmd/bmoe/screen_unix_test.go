@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"bmoe/internal/conform"
 
@@ -54,6 +55,7 @@ type terminalKind struct {
 	late      time.Duration // its answers
 	env       []string
 	ignoreHUP bool // SIGHUP is ignored, as under nohup
+	wide      rune // a character that it draws two cells wide, whatever others think
 }
 
 // inTerminal starts the program in a terminal of w columns and h rows.
@@ -91,14 +93,25 @@ func inTerminalThat(t *testing.T, kind terminalKind, args ...string) *terminal {
 	}
 	go func() {
 		buf := make([]byte, 64<<10)
+		var drawn []byte
 		for {
 			n, err := ptm.Read(buf)
 			x.mu.Lock()
 			x.written = append(x.written, buf[:n]...)
 			x.mu.Unlock()
-			if _, werr := x.emu.Write(buf[:n]); err != nil || werr != nil {
+			drawn = append(drawn, buf[:n]...)
+			if kind.wide != 0 {
+				drawn = bytes.ReplaceAll(drawn, []byte(string(kind.wide)), []byte("世"))
+			}
+			whole := len(drawn)
+			if start := bytes.LastIndexFunc(drawn, func(r rune) bool { return r != utf8.RuneError }); kind.wide != 0 && len(drawn)-start <= utf8.UTFMax {
+				_, size := utf8.DecodeRune(drawn[start:])
+				whole = start + size // a character may have come in part
+			}
+			if _, werr := x.emu.Write(drawn[:whole]); err != nil || werr != nil {
 				return
 			}
+			drawn = append(drawn[:0], drawn[whole:]...)
 		}
 	}()
 	go func() { // what the emulator answers
@@ -463,4 +476,32 @@ func TestPlainChat(t *testing.T) {
 	if bytes.ContainsRune([]byte(r.stdout), '\x1b') {
 		t.Errorf("an escape in %q", r.stdout)
 	}
+}
+
+// A character that the terminal draws wider than the program thinks must not
+// push lines onto the next ones: every row stays where it is, and nothing
+// scrolls. Terminals of East Asia draw Greek so.
+func TestWiderCharactersDoNotScroll(t *testing.T) {
+	const w, h, wide = 100, 30, 'Ω'
+	x := inTerminalThat(t, terminalKind{w: w, h: h, wide: wide})
+	x.waitFor("idle")
+	x.types("\x1b[200~" + strings.Repeat(string(wide), 3*w) + "the end\x1b[201~")
+	x.waitFor("the end")
+	x.types("\r")
+	x.waitFor("failed: the prompt has", "raise --ctx-size") // it is too long, and comes back to be changed
+	x.types(keyStop + "still in place")
+	rows := strings.Split(x.waitFor("> still in place"), "\n")
+	wider := 0
+	for _, row := range rows {
+		if strings.Contains(row, strings.Repeat("世", w/2-2)) {
+			wider++
+		}
+	}
+	if len(rows) != h || wider < 3 {
+		t.Fatalf("%d rows, %d of them wider: the test sees nothing", len(rows), wider)
+	}
+	if !strings.Contains(rows[0], "Tiny Stories MoE") || !strings.Contains(rows[1], "╭") || !strings.Contains(rows[h-2], "F1 help") {
+		t.Errorf("rows have moved:\n%s", strings.Join(rows, "\n"))
+	}
+	x.quit(keyStop+keyStop+keyStop, 0)
 }

@@ -18,9 +18,9 @@ import (
 // giveBack leaves every mode that drawing may have set, in an order that a
 // terminal in any of them understands: synchronized output, the scroll region
 // and colours first, then the keyboard's modes, which belong to the alternate
-// screen, then that screen, then mouse, paste, focus, clusters and the cursor.
+// screen, then that screen, then mouse, paste, focus, clusters, line ends and the cursor.
 const giveBack = "\x1b[?2026l" + "\x1b[r" + "\x1b[0m" + "\x1b[>4m" + "\x1b[<1u" + "\x1b[?1049l" +
-	"\x1b[?1002l\x1b[?1003l\x1b[?1006l" + "\x1b[?2004l" + "\x1b[?1004l" + "\x1b[?2027l" + "\x1b[0 q" + "\x1b[?25h" + "\r"
+	"\x1b[?1002l\x1b[?1003l\x1b[?1006l" + "\x1b[?2004l" + "\x1b[?1004l" + "\x1b[?2027l" + wrapOn + "\x1b[0 q" + "\x1b[?25h" + "\r"
 
 // How long giving the terminal back may take.
 const (

@@ -18,6 +18,7 @@ type Screen struct {
 	in, out *os.File
 	mode    unix.Termios // before
 	keys    *keyboard
+	drawing Output
 	since   time.Time
 
 	mu     sync.Mutex
@@ -28,7 +29,7 @@ type Screen struct {
 // Take takes the terminal: it puts its line into raw mode and begins to read
 // keys. A program in the background stops here until it is brought forward.
 func Take(in, out *os.File) (*Screen, error) {
-	s := &Screen{in: in, out: out, since: time.Now(), stderr: -1}
+	s := &Screen{in: in, out: out, drawing: Output{f: out}, since: time.Now(), stderr: -1}
 	mode, err := unix.IoctlGetTermios(int(in.Fd()), getMode)
 	if err != nil {
 		return nil, os.NewSyscallError("read the terminal's mode", err)
@@ -48,6 +49,9 @@ func Take(in, out *os.File) (*Screen, error) {
 // Keys is where keys are to be read from: those of the terminal, with pastes
 // marked.
 func (s *Screen) Keys() *os.File { return s.keys.out }
+
+// Output is where the screen is to be drawn.
+func (s *Screen) Output() *Output { return &s.drawing }
 
 // Gone is closed when the terminal has gone: its end was read.
 func (s *Screen) Gone() <-chan struct{} { return s.keys.gone }

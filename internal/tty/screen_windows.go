@@ -13,6 +13,7 @@ import (
 type Screen struct {
 	in, out         *os.File
 	inMode, outMode *term.State
+	drawing         Output
 	mu              sync.Mutex
 	taken           bool
 	never           chan struct{}
@@ -20,7 +21,7 @@ type Screen struct {
 
 // Take remembers the console's modes.
 func Take(in, out *os.File) (*Screen, error) {
-	s := &Screen{in: in, out: out, never: make(chan struct{})}
+	s := &Screen{in: in, out: out, drawing: Output{f: out}, never: make(chan struct{})}
 	var err error
 	if s.inMode, err = term.GetState(in.Fd()); err != nil {
 		return nil, err
@@ -37,6 +38,9 @@ func Take(in, out *os.File) (*Screen, error) {
 
 // Keys is where keys are to be read from.
 func (s *Screen) Keys() *os.File { return s.in }
+
+// Output is where the screen is to be drawn.
+func (s *Screen) Output() *Output { return &s.drawing }
 
 // Gone is never closed: the system ends a program whose console goes.
 func (s *Screen) Gone() <-chan struct{} { return s.never }
