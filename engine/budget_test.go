@@ -70,7 +70,10 @@ func TestBudgetBoundsSlotsOfMixedTypes(t *testing.T) {
 		if st.SlotsUsed != st.Slots {
 			t.Errorf("a budget of %d MiB: %d of %d slots are used after 48 tokens", n, st.SlotsUsed, st.Slots)
 		}
-		if part := float64(st.Resident) / float64(budget); n >= cycle && part < 0.90 {
+		// Where windows are rounded up by more than pages, as on Windows, experts as
+		// small as these take more than their bytes.
+		least := min(0.90, 0.95*float64(s.shape.Logical())/float64(s.shape.Total()))
+		if part := float64(st.Resident) / float64(budget); n >= cycle && part < least {
 			t.Errorf("a budget of %d MiB holds %.3f of it", n, part)
 		}
 		if n > cycle {
