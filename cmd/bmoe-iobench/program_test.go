@@ -290,7 +290,7 @@ func checkShrinking(t *testing.T, args ...string) {
 	cmd := program(append(args, "-m", path, "--lanes", "2", "--seconds", "20")...)
 	began := time.Now()
 	stdout, stderr, code := wait(t, cmd, func() {
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(1500 * time.Millisecond) // on a busy machine it takes a while to open the file
 		if err := os.Truncate(path, 1<<20); err != nil {
 			t.Error(err)
 		}
