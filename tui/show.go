@@ -21,6 +21,8 @@ const (
 	endPatience = 2 * time.Second // from a signal to the program's end in good order
 	stopDrawing = time.Second     // for the renderer to reset its modes
 	impatience  = time.Second     // after a quit, a Ctrl+C is taken for its second one
+
+	signalPatience = time.Second / 2 // for a signal to itself to be heard, on a busy machine
 )
 
 // A frame is due every twentieth of a second.
@@ -28,10 +30,6 @@ const (
 	drawPatience = time.Second / 2
 	drawTries    = 4
 )
-
-// lookAgain is how often the line's mode is looked at, in case the signal of
-// going on was not enough.
-const lookAgain = time.Second
 
 // resumeNotice is said where stopping makes no sense.
 const resumeNotice = "there is no shell to go back to here; Ctrl+C quits"
@@ -50,6 +48,9 @@ type show struct {
 	sigs   chan os.Signal
 	ended  chan error    // the program has ended by itself
 	asked  chan struct{} // somebody pressed Ctrl+Z
+
+	// Until then a signal to stop may be the one that stop itself has sent.
+	ownStop time.Time
 }
 
 // onTerminal runs a model until it ends. The terminal is given back on every
@@ -121,14 +122,8 @@ func (s *show) attend(ctx context.Context) (forced bool, err error) {
 		gone = s.screen.Gone()
 	}
 	cancelled := ctx.Done()
-	watch := time.NewTicker(lookAgain)
-	defer watch.Stop()
 	for {
 		select {
-		case <-watch.C:
-			if s.screen != nil && s.screen.Lost() {
-				s.renew(end)
-			}
 		case err := <-s.ended:
 			return false, err
 		case <-force: // the loop is blocked, most likely by a terminal that takes no output
@@ -143,6 +138,8 @@ func (s *show) attend(ctx context.Context) (forced bool, err error) {
 			s.stop(true, end)
 		case sig := <-s.sigs:
 			switch {
+			case isStop(sig) && time.Now().Before(s.ownStop):
+				s.ownStop = time.Time{}
 			case isStop(sig):
 				s.stop(false, end)
 			case isGoOn(sig):
@@ -183,6 +180,9 @@ func (s *show) stop(job bool, end func()) {
 		return
 	}
 	<-released
+	if job { // the signal for the whole job is for this process, too
+		s.ownStop = time.Now().Add(signalPatience)
+	}
 	s.forget()
 	s.goOn(resumedMsg{stopped: true, told: !stopped})
 }
@@ -205,8 +205,10 @@ func (s *show) renew(end func()) {
 // forget drops signals of stopping and going on that came on the way.
 func (s *show) forget() {
 	for range len(s.sigs) {
-		sig := <-s.sigs
-		if !isStop(sig) && !isGoOn(sig) {
+		switch sig := <-s.sigs; {
+		case isStop(sig):
+			s.ownStop = time.Time{}
+		case !isGoOn(sig):
 			s.sigs <- sig
 		}
 	}

@@ -151,7 +151,7 @@ func shellMain() {
 	pid := cmd.Process.Pid
 	signal.Ignore(syscall.SIGTTOU) // not before: the job would inherit it
 	fmt.Printf("job %d\n", pid)
-	for {
+	for stops := 1; ; {
 		var status syscall.WaitStatus
 		if _, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil); err == syscall.EINTR {
 			continue
@@ -162,7 +162,8 @@ func shellMain() {
 			os.Exit(status.ExitStatus())
 		}
 		unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, os.Getpid())
-		fmt.Print("STOPPED\n")
+		fmt.Printf("STOPPED %d\n", stops) // what was said before shows again with the shell's screen
+		stops++
 		if _, err := os.Stdin.Read(make([]byte, 64)); err != nil {
 			os.Exit(1)
 		}
@@ -252,7 +253,7 @@ func TestStopAndGoOn(t *testing.T) {
 		x.types(word)
 		x.waitFor(word)
 		stop()
-		x.waitForText("STOPPED")
+		x.waitForText(fmt.Sprint("STOPPED ", i+1))
 		if after, err := term.GetState(x.pts.Fd()); err != nil || *after != *x.before {
 			t.Errorf("stopped, but the terminal's mode is not what it was: %v", err)
 		}

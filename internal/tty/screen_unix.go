@@ -77,21 +77,6 @@ func (s *Screen) Retake() error {
 	return nil
 }
 
-// Lost reports whether somebody else has set the line's mode while the terminal
-// is still this program's, as happens when a shell resumes it and the signal that
-// says so comes before the shell is done.
-func (s *Screen) Lost() bool {
-	s.mu.Lock()
-	taken := s.taken
-	s.mu.Unlock()
-	fd := int(s.in.Fd())
-	if front, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); !taken || err != nil || front != unix.Getpgrp() {
-		return false
-	}
-	mode, err := unix.IoctlGetTermios(fd, getMode)
-	return err == nil && mode.Lflag&unix.ICANON != 0
-}
-
 // Release gives the line of the terminal back, after whoever drew on it has
 // reset its modes. What the terminal still sends, answers among it, is taken in
 // first: it would be typed into the shell.

@@ -54,9 +54,6 @@ func (s *Screen) Retake() error {
 	return nil
 }
 
-// Lost is never so here: no shell takes a console from a program that has it.
-func (s *Screen) Lost() bool { return false }
-
 // Release notes that the console is as it was.
 func (s *Screen) Release() {
 	s.mu.Lock()

@@ -91,18 +91,6 @@ func MiBPerSecond(b float64) string { return Sig(b/MiB) + " MiB/s" }
 // Percent formats a percentage, without the unit.
 func Percent(v float64) string { return fmt.Sprintf("%.1f", v) }
 
-// Signed formats a change in percent, with its sign and the unit.
-func Signed(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return NotMeasured
-	}
-	r := math.Round(v)
-	if r == 0 {
-		return "0 %"
-	}
-	return fmt.Sprintf("%+.0f %%", r)
-}
-
 // Plural returns the count with its noun.
 func Plural(n int64, one string) string {
 	if n == 1 {
