@@ -221,6 +221,9 @@ func TestMutatedFiles(t *testing.T) {
 		newVictim(t, conform.File(t, "quants/qwen3moe-q-Q4_K_M.gguf"), ""),
 		newVictim(t, windowed(t).Model, ""),
 	}
+	if conform.HasShared() {
+		victims = append(victims, newVictim(t, conform.Shared(t, "conformance/models/qwen2moe.gguf"), ""))
+	}
 	var did mutated
 	for i := *mutationFrom; i < *mutationFrom+uint64(*mutationCount); i++ {
 		r := rand.New(rand.NewPCG(17, i))

@@ -64,6 +64,9 @@ func TestRandomWalks(t *testing.T) {
 		{path: conform.File(t, "quants/qwen3moe-q-Q4_K_M.gguf"), ctx: 64, prompts: prompts},
 		{path: windowed(t).Model, ctx: 512, prompts: []string{long, long + " lu", long[:len(long)/2], "The sea"}},
 	}
+	if conform.HasShared() { // with biases and an expert that every token takes
+		models = append(models, &walkModel{path: conform.Shared(t, "conformance/models/qwen2moe.gguf"), ctx: 64, prompts: prompts})
+	}
 	for _, m := range models {
 		cfg := DefaultConfig()
 		cfg.Model, cfg.Raw, cfg.Threads, cfg.Ctx = m.path, true, 1, m.ctx
@@ -181,7 +184,7 @@ func (w *walk) settings() {
 		wishes["overlap"] = pick(w.r, backend.Off, backend.On)
 	}
 	out := w.Apply(wishes)
-	if w.r.IntN(2) == 0 {
+	if w.streamer != nil && w.r.IntN(2) == 0 {
 		// In bytes: all experts of the model are less than a MiB.
 		c := w.cfg
 		c.Cache = Budget{Bytes: w.model.least * pick[int64](w.r, 1, 2, 3, 100)}
