@@ -116,6 +116,17 @@ func (s *Session) checkBudget(budget int64) error {
 	return nil
 }
 
+// fits returns the budget that an automatic one would be now; false where nothing
+// is streamed or the host cannot tell.
+func (s *Session) fits() (int64, bool) {
+	m := host.ReadMemory()
+	if s.streamer == nil || !m.Has.All(host.HasAvailable) {
+		return 0, false
+	}
+	m.Available += s.streamer.Stats().ArenaBytes
+	return autoBudget(s.shape, 0, m, s.demand().total()), true
+}
+
 // tooMuch words that a budget and what else is needed exceed the memory
 // available.
 func tooMuch(budget, free int64, d demand, ctx int) string {

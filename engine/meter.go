@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 
 	"bmoe/engine/expert"
+	"bmoe/engine/expert/policy"
 	"bmoe/engine/pool"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
@@ -43,6 +45,7 @@ type meter struct {
 	reading profile.Reading
 	gauges  profile.Gauges
 	stats   flashio.Stats
+	curve   [profile.MostWhatIfs]policy.Point
 	gc      []metrics.Sample
 
 	glanced      int64
@@ -134,6 +137,7 @@ func (m *meter) reconfigured(s *Session) {
 		c.Budget, c.Arena, c.Slots = st.Budget, st.ArenaBytes, st.Slots
 		c.BudgetAuto = s.cfg.Cache.Auto
 		c.BelowTokenCycle = st.Budget < l.Model.TokenCycle
+		s.streamer.Curve().Ask(whatIfs(s.shape, st.Budget))
 		l.Lanes.Engine, l.Lanes.N = s.reader.Engine(), s.reader.Lanes()
 	})
 	m.look()
@@ -154,6 +158,7 @@ func (m *meter) begin(start profile.Start) {
 	start.NoStall, start.NoCeiling = s.streamer == nil, s.streamer == nil || s.cfg.Dense != DenseAnon
 	if s.streamer != nil {
 		s.streamer.ResetLatency()
+		s.streamer.CountCurve(false)
 	}
 	m.disturbed = profile.Disturbed{}
 	m.surround(&m.part, true)
@@ -185,6 +190,9 @@ func (m *meter) first() {
 	m.endPart()
 	m.read()
 	m.rec.First(&m.reading)
+	if s := m.session.streamer; s != nil {
+		s.CountCurve(true)
+	}
 }
 
 // token writes the record of a decoded token.
@@ -264,6 +272,10 @@ func (m *meter) gauge() {
 		g.Resident, g.SlotsUsed = c.Resident, c.SlotsUsed
 		g.P50, g.P99 = maybe(s.streamer.Latency().Quantile(0.5)), maybe(s.streamer.Latency().Quantile(0.99))
 		g.Wake50 = maybe(s.streamer.Wake().Quantile(0.5))
+		g.WhatIfs = s.streamer.Curve().Read(m.curve[:])
+		for i, p := range m.curve[:g.WhatIfs] {
+			g.WhatIf[i] = profile.Lookups{Budget: p.Budget, Lookups: p.Lookups, Hits: p.Hits, ReadBytes: p.ReadBytes, Known: p.Known}
+		}
 	}
 	if s.reader == nil {
 		return
@@ -349,9 +361,23 @@ func (m *meter) survey() {
 	memory := host.ReadMemory()
 	celsius, _, hot := m.thermal.Read()
 	dense, known := m.session.denseResident()
+	fits, some := m.session.fits()
 	m.rec.Update(func(l *profile.Snapshot) {
 		l.Process.AvailableMemory = maybe(memory.Available, memory.Has.All(host.HasAvailable))
 		l.Process.Temperature = maybe(celsius, hot)
 		l.Mapping.DenseResident = maybe(dense, known)
+		l.Cache.Fits = maybe(fits, some)
 	})
+}
+
+// whatIfs returns the budgets of which the what-if curve tells, ascending: eighths
+// of all experts, in which the keys step, one token cycle, and the one in force.
+func whatIfs(shape policy.Shape, budget int64) []int64 {
+	all := []int64{budget, wholeMiB(shape.TokenCycle())}
+	for i := range int64(8) {
+		all = append(all, wholeMiB(shape.Total()*(i+1)/8))
+	}
+	slices.Sort(all)
+	least := shape.LayerWorkingSet()
+	return slices.DeleteFunc(slices.Compact(all), func(b int64) bool { return b < least })
 }

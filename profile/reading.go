@@ -41,6 +41,9 @@ type Gauges struct {
 	LanesServed int64 // bytes, over all lanes
 	LanesMode   string
 	LanesReason string
+
+	WhatIf  [MostWhatIfs]Lookups
+	WhatIfs int // of them
 }
 
 // cost returns what a token cost between two readings.

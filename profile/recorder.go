@@ -158,6 +158,7 @@ func (r *Recorder) Begin(s Start, g *Gauges) {
 		l.Sum, l.Mean = r.sum, Means{}
 		l.Wall.P50, l.Wall.P95 = Maybe[int64]{}, Maybe[int64]{}
 		l.Cache.HitRun, l.Cache.HitNow = Maybe[float64]{}, Maybe[float64]{}
+		l.Cache.WhatIfs = 0
 		l.Process.CPUPerToken, l.Process.MajFltPerToken = Maybe[int64]{}, Maybe[float64]{}
 		l.Process.Disturbed = Disturbed{}
 	})
@@ -256,6 +257,7 @@ func (r *Recorder) Look(g *Gauges) {
 	c.EvictionsPerTok = Ratio(float64(r.sum.Evictions), float64(n))
 	c.RereadsPerTok = Ratio(float64(r.sum.Rereads), float64(n))
 	c.ReadPerTok = Ratio(float64(r.sum.ExpertBytes), float64(n))
+	r.whatIf(g)
 
 	a := &l.Lanes
 	a.Mode, a.Reason = g.LanesMode, g.LanesReason

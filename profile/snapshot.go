@@ -87,6 +87,9 @@ type Cache struct {
 	ReadPerTok       Maybe[float64] // logical bytes a decoded token
 	BelowTokenCycle  bool
 	BudgetAuto       bool
+	Fits             Maybe[int64]        // the budget that memory allows now, slot bytes
+	WhatIf           [MostWhatIfs]WhatIf // by budget, ascending
+	WhatIfs          int                 // of them; 0 before a run has decoded
 }
 
 // Lanes is the state of the readers.

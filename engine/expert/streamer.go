@@ -44,6 +44,8 @@ type Streamer struct {
 	starts [][MaxProjections]int // by layer: where in a slot a projection's window begins
 	shape  policy.Shape
 	dir    *policy.Directory
+	curve  *policy.Curve // what other budgets would have hit
+	counts bool          // curve counts what is looked up
 	ahead  int64
 
 	// mu guards slots with reads pending, the free slots, the reads' counters
@@ -76,7 +78,7 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 		return nil, err
 	}
 	s := &Streamer{files: files, layout: l, starts: starts, shape: shape, slotOf: make([]*slot, shape.Keys()), ahead: o.ahead,
-		dir: policy.NewDirectory(shape, o.Budget-o.ahead, o.Policy)}
+		dir: policy.NewDirectory(shape, o.Budget-o.ahead, o.Policy), curve: policy.NewCurve(shape)}
 	s.quiet.L = &s.mu
 	pools := s.dir.Pools()
 	for i, n := range pools.Bytes {
@@ -111,6 +113,7 @@ func (s *Streamer) SetOverlap(on bool) { s.batch.serial = !on }
 func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	b := &s.batch
 	s.dir.Visit(layer, tokens, ids, &b.plan)
+	s.curve.Visit(layer, ids, s.counts)
 	hits := 0
 	b.begin(layer, len(b.plan.Steps))
 	for i, step := range b.plan.Steps {
@@ -384,6 +387,7 @@ func (s *Streamer) settle(b *Batch) {
 func (s *Streamer) Empty() {
 	s.recall()
 	s.dir.Empty()
+	s.curve.Empty()
 	for _, p := range s.pools {
 		p.free = p.free[:0]
 		// The last of the list is taken first: slots fill from the start.
@@ -508,6 +512,17 @@ func (s *Streamer) Wake() *stats.Histogram { return &s.batch.wake }
 
 // Directory returns the cache's book-keeping, for screens that show who is resident.
 func (s *Streamer) Directory() *policy.Directory { return s.dir }
+
+// CountCurve begins the curve's counts anew, or ends them: a run's decoding is
+// counted, its prompt is not. No batch may be open.
+func (s *Streamer) CountCurve(on bool) {
+	if s.counts = on; on {
+		s.curve.Forget()
+	}
+}
+
+// Curve tells what other budgets would have hit. Visits are the streamer's own.
+func (s *Streamer) Curve() *policy.Curve { return s.curve }
 
 // Close hands back the memory. The reader stays open; no read is in flight.
 func (s *Streamer) Close() error {

@@ -1,0 +1,52 @@
+package profile
+
+import "bmoe/internal/stats"
+
+// MostWhatIfs bounds the budgets of which a snapshot tells what they would give.
+const MostWhatIfs = 16
+
+// Lookups is what a budget for the cache would have hit and read in the run's
+// decoding so far, with everything else equal and least-recently-used as policy.
+type Lookups struct {
+	Budget        int64 // slot bytes
+	Lookups, Hits int64
+	ReadBytes     int64 // logical, of the misses
+	Known         bool  // false: of so small a budget nothing can be said
+}
+
+// WhatIf is what another budget would give. It is an estimate: the lookups are
+// exact for least-recently-used, the speed assumes that waiting grows and shrinks
+// with the bytes that are read.
+type WhatIf struct {
+	Budget     int64 // slot bytes
+	InForce    bool
+	Hit        Maybe[float64] // percent
+	ReadPerTok Maybe[float64] // logical bytes a token
+	TPS        Maybe[float64] // tokens a second
+}
+
+// whatIf fills the snapshot's estimates from the latest counts.
+func (r *Recorder) whatIf(g *Gauges) {
+	c := &r.live.Cache
+	c.WhatIfs = g.WhatIfs
+	var now Lookups
+	for _, l := range g.WhatIf[:g.WhatIfs] {
+		if l.Budget == c.Budget && l.Known {
+			now = l
+		}
+	}
+	n := r.sum.Tokens
+	for i, l := range g.WhatIf[:g.WhatIfs] {
+		w := WhatIf{Budget: l.Budget, InForce: l.Budget == c.Budget}
+		if l.Known {
+			w.Hit = maybe(stats.Percent(l.Hits, l.Lookups))
+			w.ReadPerTok = Ratio(float64(l.ReadBytes), float64(n))
+			if r.sum.Stall.OK && now.ReadBytes > 0 {
+				stall := float64(r.sum.Stall.Value)
+				wall := float64(r.sum.Wall) - stall + stall*float64(l.ReadBytes)/float64(now.ReadBytes)
+				w.TPS = Ratio(float64(n)*1e9, wall)
+			}
+		}
+		c.WhatIf[i] = w
+	}
+}
