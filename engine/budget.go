@@ -2,28 +2,19 @@ package engine
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert/policy"
 	"bmoe/internal/host"
+	"bmoe/internal/units"
 )
 
 // Memory that an automatic budget leaves alone.
 const (
-	hostReserve  = 1 << 30  // to the rest of the host
-	leastReserve = 64 << 20 // in a container, where it is a tenth; and below a token cycle
+	hostReserve  = units.GiB      // to the rest of the host
+	leastReserve = 64 * units.MiB // in a container, where it is a tenth; and below a token cycle
 )
-
-// mib returns n MiB in bytes, at most what an int64 holds.
-func mib(n int) int64 { return min(int64(n), math.MaxInt64>>20) << 20 }
-
-// inMiB returns bytes as MiB for messages, rounded up.
-func inMiB(bytes int64) int64 { return (bytes + 1<<20 - 1) >> 20 }
-
-// wholeMiB returns bytes rounded up to whole MiB.
-func wholeMiB(bytes int64) int64 { return inMiB(bytes) << 20 }
 
 // demand is the memory that a session will take beside the cache and has not
 // taken yet, in bytes.
@@ -68,7 +59,7 @@ func (s *Session) budget(b Budget) (Budget, error) {
 	if b.Auto {
 		b.Bytes = autoBudget(s.shape, b.Share, host.ReadMemory(), s.demand().total())
 	}
-	b.Bytes = min(b.Bytes, wholeMiB(s.shape.Total()))
+	b.Bytes = min(b.Bytes, units.WholeMiB(s.shape.Total()))
 	return b, s.checkBudget(b.Bytes)
 }
 
@@ -76,10 +67,10 @@ func (s *Session) budget(b Budget) (Budget, error) {
 // what memory allows beside what else the session will take: whole MiB, and not less
 // than a token cycle where that fits.
 func autoBudget(shape policy.Shape, share float64, m host.Memory, others int64) int64 {
-	want := wholeMiB(shape.Total())
+	want := units.WholeMiB(shape.Total())
 	switch {
 	case share > 0:
-		want = wholeMiB(int64(float64(shape.Total()) * share))
+		want = units.WholeMiB(int64(float64(shape.Total()) * share))
 	case m.Has.All(host.HasAvailable):
 		tenth := max(m.Available/10, leastReserve)
 		reserve := int64(hostReserve)
@@ -87,27 +78,27 @@ func autoBudget(shape policy.Shape, share float64, m host.Memory, others int64) 
 			reserve = tenth
 		}
 		want = min(want, (m.Available-others-reserve)*3/4)
-		if cycle := wholeMiB(shape.TokenCycle()); cycle <= m.Available-others-tenth {
+		if cycle := units.WholeMiB(shape.TokenCycle()); cycle <= m.Available-others-tenth {
 			want = max(want, cycle)
 		}
 	}
-	return max(want>>20<<20, mib(1), wholeMiB(shape.LayerWorkingSet()))
+	return max(units.FromMiB(units.MiBDown(want)), units.MiB, units.WholeMiB(shape.LayerWorkingSet()))
 }
 
 // checkBudget refuses a budget below a layer's working set or above the memory
 // available, unless forced.
 func (s *Session) checkBudget(budget int64) error {
 	refuse := func(remedy, format string, args ...any) error {
-		return &backend.SettingError{Setting: "cache", Value: fmt.Sprint(budget >> 20), Problem: fmt.Sprintf(format, args...), Remedy: remedy}
+		return &backend.SettingError{Setting: "cache", Value: fmt.Sprint(units.MiBDown(budget)), Problem: fmt.Sprintf(format, args...), Remedy: remedy}
 	}
 	least, largest := s.shape.LayerWorkingSet(), slices.Max(s.shape.Slots)
 	switch {
 	case budget < largest:
-		return refuse("", "a budget of %d MiB cannot hold one expert of %d MiB", budget>>20, inMiB(largest))
+		return refuse("", "a budget of %d MiB cannot hold one expert of %d MiB", units.MiBDown(budget), units.MiBUp(largest))
 	case s.cfg.ForceCache:
 		return nil
 	case budget < least:
-		return refuse("give at least that, or {force-cache=on}", "a budget of %d MiB is below one layer's working set of %d MiB", budget>>20, inMiB(least))
+		return refuse("give at least that, or {force-cache=on}", "a budget of %d MiB is below one layer's working set of %d MiB", units.MiBDown(budget), units.MiBUp(least))
 	}
 	free, known := s.memoryForCache()
 	if d := s.demand(); known && budget > free-d.total() {
@@ -130,18 +121,18 @@ func (s *Session) fits() (int64, bool) {
 // tooMuch words that a budget and what else is needed exceed the memory
 // available.
 func tooMuch(budget, free int64, d demand, ctx int) string {
-	text := fmt.Sprintf("a budget of %d MiB", budget>>20)
+	text := fmt.Sprintf("a budget of %d MiB", units.MiBDown(budget))
 	if d.total() > 0 {
-		text += fmt.Sprintf(", with %d MiB for a context of %d", inMiB(d.context), ctx)
+		text += fmt.Sprintf(", with %d MiB for a context of %d", units.MiBUp(d.context), ctx)
 		if d.scratch > 0 {
-			text += fmt.Sprintf(", %d MiB of scratch", inMiB(d.scratch))
+			text += fmt.Sprintf(", %d MiB of scratch", units.MiBUp(d.scratch))
 		}
 		if d.dense > 0 {
-			text += fmt.Sprintf(", %d MiB of dense weights", inMiB(d.dense))
+			text += fmt.Sprintf(", %d MiB of dense weights", units.MiBUp(d.dense))
 		}
 		text += ","
 	}
-	return text + fmt.Sprintf(" is above the %d MiB of memory available", free>>20)
+	return text + fmt.Sprintf(" is above the %d MiB of memory available", units.MiBDown(free))
 }
 
 // remedy says what helps when a budget and what else is needed are too much.
@@ -160,11 +151,11 @@ func (s *Session) budgetWarning(budget int64) string {
 		return ""
 	}
 	text := fmt.Sprintf("the cache budget of %d MiB is below one token cycle of %d MiB: least-recently-used then scores no hits",
-		budget>>20, inMiB(cycle))
-	if free, known := s.memoryForCache(); known && wholeMiB(cycle) > free-s.demand().total() {
+		units.MiBDown(budget), units.MiBUp(cycle))
+	if free, known := s.memoryForCache(); known && units.WholeMiB(cycle) > free-s.demand().total() {
 		return text + "; there is no memory for one"
 	}
-	return text + fmt.Sprintf("; {cache=%d} would hold a cycle", inMiB(cycle))
+	return text + fmt.Sprintf("; {cache=%d} would hold a cycle", units.MiBUp(cycle))
 }
 
 // warnContext says when a context cannot be filled: its memory is taken as
@@ -183,5 +174,5 @@ func contextWarning(ctx int, bytes, available int64) string {
 		return ""
 	}
 	return fmt.Sprintf("a full context of %d positions takes %d MiB, above the %d MiB of memory available: lower {ctx} or {cache}, or choose a smaller {kv-type}",
-		ctx, inMiB(bytes), available>>20)
+		ctx, units.MiBUp(bytes), units.MiBDown(available))
 }

@@ -15,6 +15,7 @@ import (
 	"bmoe/engine/gguf/synth"
 	"bmoe/internal/conform"
 	"bmoe/internal/host"
+	"bmoe/internal/units"
 )
 
 // mixedModel writes a model whose layers are of several types: layer 0 of F16,
@@ -54,17 +55,17 @@ func TestBudgetBoundsSlotsOfMixedTypes(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.Model, cfg.Raw, cfg.Threads = mixedModel(t), true, 2
 	want, _ := outcome(t, cfg)
-	cycle := int(inMiB(open(t, cfg).shape.TokenCycle()))
+	cycle := int(units.MiBUp(open(t, cfg).shape.TokenCycle()))
 	for _, n := range []int{max(1, cycle/2), cycle, 2 * cycle, 3 * cycle} {
-		cfg.Cache, cfg.ForceCache = Budget{Bytes: mib(n)}, true
+		cfg.Cache, cfg.ForceCache = Budget{Bytes: units.FromMiB(int64(n))}, true
 		s := open(t, cfg)
 		r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 48})
 		if err != nil || r.Err != nil {
 			t.Fatal(err, r.Err)
 		}
 		st := s.streamer.Stats()
-		budget := mib(n)
-		if st.ArenaBytes > budget+4*int64(os.Getpagesize()) || r.Result.Memory.CacheMiB != float64(st.ArenaBytes)/mibFloat {
+		budget := units.FromMiB(int64(n))
+		if st.ArenaBytes > budget+4*int64(os.Getpagesize()) || r.Result.Memory.CacheMiB != units.InMiB(st.ArenaBytes) {
 			t.Errorf("a budget of %d MiB took %d bytes for slots; %v MiB reported", n, st.ArenaBytes, r.Result.Memory.CacheMiB)
 		}
 		if st.SlotsUsed != st.Slots {
@@ -111,14 +112,14 @@ func TestAutoBudget(t *testing.T) {
 		{"a host that does not tell", host.Memory{}, gib, 0, 18 << 10},
 		{"a share", host.Memory{Available: gib, Has: all}, 0, 0.25, 18 << 8},
 	} {
-		if got := autoBudget(shape, c.share, c.m, c.others); got != mib(c.want) {
+		if got := autoBudget(shape, c.share, c.m, c.others); got != units.FromMiB(int64(c.want)) {
 			t.Errorf("%s: %d bytes, want %d MiB", c.name, got, c.want)
 		}
 	}
 	// What a share is of is what the experts take in the cache.
 	demo := policy.Shape{Experts: 32, Used: 4, Bytes: slices.Repeat([]int64{104448}, 6), Slots: slices.Repeat([]int64{122880}, 6)}
 	for share, want := range map[float64]int{0.4: 9, 1: 23} { // of 22.5 MiB
-		if got := autoBudget(demo, share, host.Memory{}, 0); got != mib(want) {
+		if got := autoBudget(demo, share, host.Memory{}, 0); got != units.FromMiB(int64(want)) {
 			t.Errorf("%g of the demo's experts: %d bytes, want %d MiB", share, got, want)
 		}
 	}

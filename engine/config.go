@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bmoe/engine/sample"
+	"bmoe/internal/units"
 )
 
 // DensePolicy says where the weights live that every token needs.
@@ -22,7 +23,7 @@ type Budget struct {
 }
 
 // MiB returns the budget in whole MiB.
-func (b Budget) MiB() int64 { return b.Bytes >> 20 }
+func (b Budget) MiB() int64 { return units.MiBDown(b.Bytes) }
 
 // Config is what a session is opened with. Each field but Template and Origins is a row of
 // the table of settings, which reads, checks and writes it.

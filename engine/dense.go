@@ -7,10 +7,11 @@ import (
 
 	"bmoe/engine/model"
 	"bmoe/flashio"
+	"bmoe/internal/units"
 )
 
 // densePiece is the most that one read of a dense weight fetches.
-const densePiece = 4 << 20
+const densePiece = 4 * units.MiB
 
 // readDense reads all dense weights with the reader's lanes into one arena and
 // binds them to it. Where the reads are direct, the windows are what the drive

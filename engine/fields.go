@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 )
 
 // field is how a setting lies in a Config: what kind of value it is, and how it
@@ -27,7 +28,7 @@ type toggle func(*Config) *bool
 
 func (f toggle) describe(s *backend.Setting) { s.Kind, s.Want = backend.Switch, "on or off" }
 
-func (f toggle) get(c *Config) string { return onOff(*f(c)) }
+func (f toggle) get(c *Config) string { return backend.OnOff(*f(c)) }
 
 func (f toggle) put(c *Config, v string) error {
 	*f(c) = v == backend.On
@@ -167,7 +168,7 @@ func (f budget) put(c *Config, v string) error {
 		return nil
 	}
 	n, err := strconv.Atoi(v)
-	*b = Budget{Bytes: mib(n), Share: b.Share}
+	*b = Budget{Bytes: units.FromMiB(int64(n)), Share: b.Share}
 	return err
 }
 

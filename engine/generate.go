@@ -18,6 +18,7 @@ import (
 	"bmoe/engine/tokenizer"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
+	"bmoe/internal/units"
 	"bmoe/profile"
 )
 
@@ -295,7 +296,7 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 		} else {
 			s.meter.token(id, &a.record)
 			if len(a.walls) < cap(a.walls) {
-				a.walls = append(a.walls, float32(float64(a.record.Wall)/1e9))
+				a.walls = append(a.walls, float32(units.InSeconds(a.record.Wall)))
 			}
 		}
 		s.emit(a, id, step, b.request.OnDelta)

@@ -11,6 +11,7 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/flashio"
+	"bmoe/internal/units"
 	"bmoe/profile"
 )
 
@@ -36,7 +37,7 @@ func (s *Session) Step(name, from string, dir int) string {
 	switch row := r.row(); row.Kind {
 	case backend.Switch:
 		if dir%2 != 0 {
-			return onOff(from != backend.On)
+			return backend.OnOff(from != backend.On)
 		}
 	case backend.Word:
 		if at := slices.Index(row.Words, from); at >= 0 {
@@ -97,13 +98,6 @@ func (s *Session) applyOverlap(c Config) (backend.Verdict, string, error) {
 	s.cfg.Overlap = c.Overlap
 	s.streamer.SetOverlap(c.Overlap)
 	return backend.Applied, "", nil
-}
-
-func onOff(b bool) string {
-	if b {
-		return backend.On
-	}
-	return backend.Off
 }
 
 // laneSteps are the numbers of lanes that keys walk.
@@ -208,18 +202,18 @@ func stepBudget(n int64, dir int, all int64) int64 {
 	}
 	for ; dir > 0; dir-- {
 		k := step
-		for inMiB(k) <= n && k < all {
+		for units.MiBUp(k) <= n && k < all {
 			k = min(k+step, all)
 		}
-		n = max(n, inMiB(k))
+		n = max(n, units.MiBUp(k))
 	}
 	for ; dir < 0; dir++ {
-		k := (n<<20 - 1) / step * step
-		for k > 0 && inMiB(k) >= n {
+		k := (units.FromMiB(n) - 1) / step * step
+		for k > 0 && units.MiBUp(k) >= n {
 			k -= step
 		}
 		if k > 0 {
-			n = inMiB(k)
+			n = units.MiBUp(k)
 		}
 	}
 	return n

@@ -14,6 +14,7 @@ import (
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/conform"
+	"bmoe/internal/units"
 	"bmoe/profile"
 )
 
@@ -144,7 +145,7 @@ func TestSettingsBeyondReason(t *testing.T) {
 		t.Errorf("the repeat penalty looks back %d tokens in a context of %d", s.cfg.Sampling.RepeatLastN, s.cfg.Ctx)
 	}
 	for _, n := range []int{1 << 30, 1 << 43, 1 << 44, 1 << 62} {
-		cfg.Cache = Budget{Bytes: mib(n)}
+		cfg.Cache = Budget{Bytes: units.FromMiB(int64(n))}
 		if s := open(t, cfg); s.streamer.Stats().Budget < s.shape.Total() {
 			t.Errorf("a budget of %d MiB does not hold all experts", n)
 		}

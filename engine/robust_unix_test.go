@@ -40,7 +40,7 @@ func TestLanesThatCannotBeOpenedAgain(t *testing.T) {
 	hidden := cfg.Model + ".away"
 	change := func(on bool) (backend.Outcome, profile.Mapping) {
 		var snap profile.Snapshot
-		o := s.Apply(map[string]string{"release-mmap": onOff(on)})[0]
+		o := s.Apply(map[string]string{"release-mmap": backend.OnOff(on)})[0]
 		s.Snapshot(&snap)
 		return o, snap.Mapping
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"bmoe/internal/crash"
+	"bmoe/internal/units"
 )
 
 // Range is a stretch of address space that belongs to the program but not to
@@ -87,7 +88,7 @@ func (r *Range) change(what string, offset, length int, f func(unsafe.Pointer, i
 func (r *Range) Touch(offset, length, workers int) {
 	b := r.Bytes()[offset:][:length]
 	page := os.Getpagesize()
-	workers = max(1, min(workers, len(b)/(1<<20)))
+	workers = max(1, min(workers, len(b)/units.MiB))
 	part := int(alignUp(int64((len(b)+workers-1)/workers), int64(page)))
 	var wg sync.WaitGroup
 	for from := 0; from < len(b); from += part {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bmoe/internal/clock"
+	"bmoe/internal/units"
 )
 
 // SimulateOptions set the pace of the simulated host (docs/flash-io.md). The zero
@@ -62,7 +63,7 @@ func NewSimulatedHost(opt SimulateOptions) *SimulatedHost {
 		opt.Fixed = 100 * time.Microsecond
 	}
 	if opt.BytesPerSecond == 0 {
-		opt.BytesPerSecond = 1125 << 20
+		opt.BytesPerSecond = 1125 * units.MiB
 	}
 	return &SimulatedHost{
 		opener:    opt.Opener,

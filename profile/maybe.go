@@ -5,6 +5,8 @@ package profile
 import (
 	"encoding/json"
 	"math"
+
+	"bmoe/internal/units"
 )
 
 // Maybe is a figure that the host or the run may not have. What was not
@@ -40,6 +42,19 @@ func (m *Maybe[T]) UnmarshalJSON(b []byte) error {
 	}
 	m.OK = true
 	return json.Unmarshal(b, &m.Value)
+}
+
+// Text formats a figure, with its unit, or says that it was not measured.
+func (m Maybe[T]) Text(f func(T) string, unit string) string {
+	if !m.OK {
+		return units.NotMeasured
+	}
+	return f(m.Value) + unit
+}
+
+// In returns a figure in another unit, which is so many of its own.
+func In[T int64 | float64](m Maybe[T], unit float64) Maybe[float64] {
+	return Maybe[float64]{float64(m.Value) / unit, m.OK}
 }
 
 // Ratio returns a/b, or nothing when b is zero.

@@ -1,6 +1,10 @@
 package profile
 
-import "fmt"
+import (
+	"fmt"
+
+	"bmoe/internal/units"
+)
 
 // PrefillLeft estimates the time until the prompt has been read, at the speed so
 // far. It is nothing outside a prefill and before the first token of one.
@@ -17,19 +21,9 @@ func (s *Snapshot) PrefillLeft() Maybe[int64] {
 func (s *Snapshot) PrefillText() string {
 	text := fmt.Sprintf("%d of %d tokens", s.PromptDone, s.Prompt)
 	if left := s.PrefillLeft(); left.OK {
-		text += ", about " + About(left.Value) + " left"
+		text += ", about " + units.About(left.Value) + " left"
 	}
 	return text
-}
-
-// About words an estimate of nanoseconds: seconds, and from a hundred of them on
-// minutes.
-func About(ns int64) string {
-	s := (ns + 500_000_000) / 1_000_000_000
-	if s < 100 {
-		return fmt.Sprintf("%d s", max(s, 1))
-	}
-	return fmt.Sprintf("%d min", (s+30)/60)
 }
 
 // PrefillNotes decides when a reader of lines hears of a prefill: after the first
@@ -41,8 +35,8 @@ type PrefillNotes struct {
 }
 
 const (
-	firstNote = 1_000_000_000
-	mostNotes = 30_000_000_000 // between two
+	firstNote = units.Second
+	mostNotes = 30 * units.Second // between two
 )
 
 // Due reports whether it is time for a note.

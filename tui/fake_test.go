@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/profile"
-	"bmoe/tui/term"
 )
 
 // fakeEngine behaves like a session on the slow laptop of the project's
@@ -58,9 +58,9 @@ func newFake() *fakeEngine {
 	s := &f.s
 	s.Ctx = 4096
 	s.Model = profile.Model{Name: "Qwen3.6-35B-A3B-Q4_K_M", Arch: "qwen35moe", Quant: "Q4_K_M", FileBytes: 22_300_000_000, Shards: 1,
-		Layers: 40, MoELayers: 40, Experts: 256, ExpertsUsed: 8, ExpertBytesAll: 18_000 * term.MiB, TokenCycle: 492 * term.MiB, HostMemory: profile.Some[int64](15_500_000_000)}
-	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * term.MiB, Slots: 1706}
-	s.KV = profile.KV{Bytes: 332 * term.MiB, MarkBytes: 252 * term.MiB, Marks: 3, MostMarks: 4}
+		Layers: 40, MoELayers: 40, Experts: 256, ExpertsUsed: 8, ExpertBytesAll: 18_000 * units.MiB, TokenCycle: 492 * units.MiB, HostMemory: profile.Some[int64](15_500_000_000)}
+	s.Cache = profile.Cache{Streaming: true, Policy: "lru", LayerWorkingSet: 13 * units.MiB, Slots: 1706}
+	s.KV = profile.KV{Bytes: 332 * units.MiB, MarkBytes: 252 * units.MiB, Marks: 3, MostMarks: 4}
 	s.Lanes = profile.Lanes{Engine: "lanes", Mode: "direct"}
 	s.Mapping = profile.Mapping{State: profile.MappingMapped, Bytes: 22_300_000_000, Views: 1, Dense: "anon",
 		WeightsChecked: profile.Some[int64](733), WeightsInside: profile.Some[int64](0), DenseResident: profile.Some(1.0)}
@@ -75,7 +75,7 @@ func newFake() *fakeEngine {
 func (f *fakeEngine) settle() {
 	s := &f.s
 	s.Lanes.N, s.Lanes.Overlap = f.cfg.lanes, f.cfg.overlap
-	s.Cache.Budget = int64(f.cfg.cacheMiB) * term.MiB
+	s.Cache.Budget = int64(f.cfg.cacheMiB) * units.MiB
 	s.Cache.BelowTokenCycle = s.Cache.Budget < s.Model.TokenCycle
 	s.Mapping.State, s.Mapping.Views, s.Mapping.Bytes = profile.MappingMapped, 1, s.Model.FileBytes
 	if f.cfg.release {
@@ -177,7 +177,7 @@ func (f *fakeEngine) token(i int, cfg fakeConfig) float32 {
 		wobble = 86e6
 	}
 	r := profile.Record{Run: s.Run, Step: i + 1, Compute: 107e6, Mgmt: 27e6, Stall: profile.Some(stallOf(cfg) + wobble), Lookups: 320, Hits: 195, Evictions: 121, Rereads: 82,
-		ExpertBytes: 192*term.MiB + term.MiB/2, Reads: 320}
+		ExpertBytes: 192*units.MiB + units.MiB/2, Reads: 320}
 	r.Wall = r.Compute + r.Mgmt + r.Stall.Value
 	s.Tokens[s.Count%profile.RingTokens] = r
 	s.Count++
@@ -190,24 +190,24 @@ func (f *fakeEngine) token(i int, cfg fakeConfig) float32 {
 	s.PrefillTPS = profile.Some(12.6)
 	s.DecodeTPS = profile.Ratio(float64(i+1)*1e9, float64(s.Sum.Wall))
 	s.Wall.P50, s.Wall.P95 = profile.Some(r.Wall-wobble), profile.Some(r.Wall-wobble+86e6)
-	s.Cache.Resident, s.Cache.SlotsUsed = s.Cache.Budget-2*term.MiB, 1704
-	s.Cache.Arena = s.Cache.Budget + 24*term.MiB
+	s.Cache.Resident, s.Cache.SlotsUsed = s.Cache.Budget-2*units.MiB, 1704
+	s.Cache.Arena = s.Cache.Budget + 24*units.MiB
 	s.Cache.HitNow, s.Cache.HitRun = profile.Some(58.2), profile.Some(60.9)
 	s.Cache.Lookups = s.Sum.Lookups
-	s.Cache.EvictionsPerTok, s.Cache.RereadsPerTok, s.Cache.ReadPerTok = profile.Some(121.2), profile.Some(81.8), profile.Some(192.5*term.MiB)
-	rate := 926.0 * term.MiB
+	s.Cache.EvictionsPerTok, s.Cache.RereadsPerTok, s.Cache.ReadPerTok = profile.Some(121.2), profile.Some(81.8), profile.Some(192.5*units.MiB)
+	rate := 926.0 * units.MiB
 	if cfg.release {
-		rate = 2402 * term.MiB
+		rate = 2402 * units.MiB
 	}
 	s.Lanes.Rate, s.Lanes.RateRun = profile.Some(rate), profile.Some(rate*1.01)
 	for l := range cfg.lanes {
-		s.Lanes.Lane[l].Rate = profile.Some(rate/float64(cfg.lanes) + float64(l)*term.MiB)
+		s.Lanes.Lane[l].Rate = profile.Some(rate/float64(cfg.lanes) + float64(l)*units.MiB)
 	}
 	s.Lanes.P50, s.Lanes.P99 = profile.Some[int64](2_490_000), profile.Some[int64](5_800_000)
 	s.Lanes.Wake50 = profile.Some[int64](21_000)
 	s.Lanes.Queue = 3
 	s.Lanes.Reads += 320
-	s.Lanes.Bytes += 196 * term.MiB
+	s.Lanes.Bytes += 196 * units.MiB
 	s.Lanes.BusyNanos += 320 * 2_500_000
 	s.Process.CPUPerToken = profile.Some[int64](860_000_000)
 	s.Process.MajFltPerToken = profile.Some(0.0)
@@ -274,8 +274,8 @@ func (f *fakeEngine) rows(c fakeConfig) []backend.Setting {
 		{Name: "lanes", Flag: "io-threads", Kind: backend.Whole, Least: 1, Most: 64, Want: "1 to 64", Value: fmt.Sprint(c.lanes), Origin: backend.FromDefault, Live: true, Help: "readers"},
 		{Name: "cache", Flag: "cache-mb", Kind: backend.Whole, Unit: "MiB", Words: []string{"auto"}, Least: 1, Most: 1 << 30, Want: "1 or more MiB, or auto",
 			Value: fmt.Sprint(c.cacheMiB), Origin: backend.FromDefault, Live: true, Help: "budget of the cache"},
-		toggle("overlap", term.OnOff(c.overlap), "compute while reading"),
-		toggle("release-mmap", term.OnOff(c.release), "hand the mapping back"),
+		toggle("overlap", backend.OnOff(c.overlap), "compute while reading"),
+		toggle("release-mmap", backend.OnOff(c.release), "hand the mapping back"),
 	}
 	return append(rows, f.more...)
 }
@@ -293,7 +293,7 @@ func (f *fakeEngine) Step(name, from string, dir int) string {
 	case name == "cache":
 		return fmt.Sprint(max((n-1)/2250*2250, 2250))
 	}
-	return term.OnOff(from != backend.On)
+	return backend.OnOff(from != backend.On)
 }
 
 func (f *fakeEngine) Apply(wishes map[string]string) []backend.Outcome {

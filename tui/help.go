@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/tui/term"
 )
 
@@ -26,7 +27,7 @@ func (p *helpPage) render(w, h int) []string {
 		rows = append(rows, term.Blanks(w))
 	}
 	if n := len(p.rows(w)) - p.top - h; n > 0 {
-		rows[h-1] = th.Pad(th.Read.On(th.G.Down+" "+term.Plural(int64(n+1), "line")+" below"), w)
+		rows[h-1] = th.Pad(th.Read.On(th.G.Down+" "+units.Plural(int64(n+1), "line")+" below"), w)
 	}
 	return rows
 }

@@ -6,8 +6,8 @@ import (
 
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/profile"
-	"bmoe/tui/term"
 )
 
 // lastRuns is how many runs are told of on leaving.
@@ -26,7 +26,7 @@ func (m *Model) farewell() []string {
 	for _, g := range groups[first:] {
 		r := g.First()
 		what, text, change := l.relation(g)
-		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), term.Maybe(g.Median(ab.DecodeTPS), term.Sig, ""), waitShare(r), term.Maybe(g.Median(hitRate), term.Percent, " %"), strings.TrimPrefix(strings.Join([]string{text, change, what}, ", "), "-, "))
+		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), g.Median(ab.DecodeTPS).Text(units.Sig, ""), waitShare(r), g.Median(hitRate).Text(units.Percent, " %"), strings.TrimPrefix(strings.Join([]string{text, change, what}, ", "), "-, "))
 		lines = append(lines, strings.TrimRight(m.th.Shown(m.th.Cut(line, max(m.w, minWidth))), " "))
 	}
 	if first > 0 {
@@ -40,8 +40,8 @@ func hitRate(r *profile.Result) profile.Maybe[float64] { return r.Cache.HitPct }
 // waitShare is the part of a run's time that it waited for the drive.
 func waitShare(r *backend.Run) string {
 	wall, stall := r.Result.PerToken.Wall, r.Result.PerToken.Stall
-	if !wall.OK || !stall.OK || wall.Value <= 0 {
-		return "n/a"
+	if !wall.OK || !stall.OK {
+		return units.NotMeasured
 	}
-	return fmt.Sprintf("%.0f %%", 100*stall.Value/wall.Value)
+	return profile.Ratio(stall.Value, wall.Value).Text(units.Share, "")
 }

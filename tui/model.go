@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/pane"
 	"bmoe/tui/term"
@@ -357,7 +358,7 @@ func (m *Model) take(s *profile.Snapshot) {
 
 // droppedText says that a conversation no longer fits.
 func droppedText(turns int) string {
-	return fmt.Sprintf("the context is full: the oldest %s dropped", term.Plural(int64(turns), "turn"))
+	return fmt.Sprintf("the context is full: the oldest %s dropped", units.Plural(int64(turns), "turn"))
 }
 
 // show makes the panes draw a snapshot.

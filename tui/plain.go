@@ -14,6 +14,7 @@ import (
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/internal/crash"
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
 
@@ -110,7 +111,7 @@ func (p *plainChat) chat(ctx context.Context) error {
 	var s profile.Snapshot
 	p.eng.Snapshot(&s)
 	p.say(fmt.Sprintf("%s, %s, %s. /help lists the commands; a line ending in a backslash goes on.",
-		term.CleanLine(s.Model.Name), term.CleanLine(s.Model.Arch), term.Size(s.Model.FileBytes)))
+		term.CleanLine(s.Model.Name), term.CleanLine(s.Model.Arch), units.Size(s.Model.FileBytes)))
 	if s.Simulated {
 		p.say("SIMULATED host: figures are not measurements of this machine.")
 	}

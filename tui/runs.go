@@ -10,6 +10,7 @@ import (
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/internal/stats"
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
 )
@@ -78,7 +79,7 @@ func (l *runList) summary(r *backend.Run) string {
 	}
 	t := &r.Result.PerToken
 	s := fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
-		term.Plural(int64(r.Result.NGen), "token"), term.Maybe(r.Result.DecodeTPS, term.Sig, ""), term.Maybe(t.Wall, toMs, ""), term.Maybe(t.Stall, toMs, ""), term.Maybe(r.Result.Cache.HitPct, term.Percent, ""))
+		units.Plural(int64(r.Result.NGen), "token"), r.Result.DecodeTPS.Text(units.Sig, ""), t.Wall.Text(toMs, ""), t.Stall.Text(toMs, ""), r.Result.Cache.HitPct.Text(units.Percent, ""))
 	switch r.Result.StopReason {
 	case "length":
 		s += "; ended at the token limit"
@@ -101,7 +102,7 @@ func (l *runList) endOfPrefill(r *backend.Run) string {
 	if errors.Is(r.Err, context.Canceled) {
 		verb = "stopped"
 	}
-	return fmt.Sprintf("%s in prefill after %d of %s", verb, l.early[r.N], term.Plural(int64(r.Result.NPrompt-r.Result.NCached), "prompt token"))
+	return fmt.Sprintf("%s in prefill after %d of %s", verb, l.early[r.N], units.Plural(int64(r.Result.NPrompt-r.Result.NCached), "prompt token"))
 }
 
 // flags are the words that qualify a run's figures.
@@ -138,7 +139,7 @@ func (l *runList) sentence(c *ab.Comparison) string {
 	a, b := c.Base, c.Group
 	s := fmt.Sprintf("run %s against run %s (%s): %s", b.Name(), a.Name(), c.What(), c.Difference)
 	if was, is := a.Median(ab.DecodeTPS), b.Median(ab.DecodeTPS); c.Verdict != stats.NotComparable && was.OK && is.OK {
-		s += fmt.Sprintf("; %s tok/s from %s", term.Sig(is.Value), term.Sig(was.Value))
+		s += fmt.Sprintf("; %s tok/s from %s", units.Sig(is.Value), units.Sig(was.Value))
 		if c.Partial() {
 			s += fmt.Sprintf(", compared over the %d tokens that both have", c.Tokens+1)
 		}
@@ -152,11 +153,11 @@ func (l *runList) sentence(c *ab.Comparison) string {
 // pooled tells of equal runs how many there are and by how much they differ.
 func (l *runList) pooled(g *ab.Group) string {
 	return fmt.Sprintf("run %s: %d equal runs, median %s tok/s, from lowest to highest %s", g.Name(), len(g.Runs),
-		term.Maybe(g.Median(ab.DecodeTPS), term.Sig, ""), term.Maybe(g.Spread(ab.DecodeTPS), func(v float64) string { return term.Percent(100 * v) }, " %"))
+		g.Median(ab.DecodeTPS).Text(units.Sig, ""), g.Spread(ab.DecodeTPS).Text(func(v float64) string { return units.Percent(100 * v) }, " %"))
 }
 
 // toMs formats seconds as milliseconds, without the unit.
-func toMs(v float64) string { return term.Sig(v * 1e3) }
+func toMs(v float64) string { return units.Sig(v * 1e3) }
 
 // settings lists what can be changed between runs, and what somebody chose.
 func settings(vs []backend.Value) string {
@@ -195,22 +196,22 @@ func (c *runColumn) words() bool {
 
 // figureColumn is a column of a figure's median.
 func figureColumn(name string, w, rank int, format func(float64) string, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
-	return runColumn{name, w, rank, func(g *ab.Group) string { return term.Maybe(g.Median(f), format, "") }}
+	return runColumn{name, w, rank, func(g *ab.Group) string { return g.Median(f).Text(format, "") }}
 }
 
 const changeColumn = "change" // of the decode speed; against which runs, the list knows
 
 var runColumns = []runColumn{
-	figureColumn("tok/s", 6, 0, term.Sig, ab.DecodeTPS),
+	figureColumn("tok/s", 6, 0, units.Sig, ab.DecodeTPS),
 	{changeColumn, changeWidth, 0, nil},
 	figureColumn("compute", 7, 5, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
 	figureColumn("mgmt", 6, 6, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
 	figureColumn("stall", 6, 2, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
 	figureColumn("other", 6, 7, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
-	figureColumn("p50 ms", 6, 4, term.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 }),
-	figureColumn("MiB/tok", 7, 4, term.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken }),
-	figureColumn("hit %", 5, 3, term.Percent, hitRate),
-	{"evict", 7, 7, func(g *ab.Group) string { return term.Maybe(g.First().Result.Cache.Evictions, count, "") }}, // those of all: decided by the route
+	figureColumn("p50 ms", 6, 4, units.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 }),
+	figureColumn("MiB/tok", 7, 4, units.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken }),
+	figureColumn("hit %", 5, 3, units.Percent, hitRate),
+	{"evict", 7, 7, func(g *ab.Group) string { return g.First().Result.Cache.Evictions.Text(count, "") }}, // those of all: decided by the route
 }
 
 const (
@@ -405,9 +406,9 @@ func (l *runList) filled(rows []string, w, h int) []string {
 func (l *runList) figures(r *backend.Run) string {
 	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
 	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s ms/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
-		term.Maybe(t.Compute, toMs, ""), term.Maybe(t.Mgmt, toMs, ""), term.Maybe(t.Stall, toMs, ""), term.Maybe(t.StallUnion, toMs, ""),
-		term.Maybe(t.Other, toMs, ""), term.Maybe(io.P50, term.Sig, ""), term.Maybe(io.P99, term.Sig, ""), term.Maybe(r.Result.ReadMiBPerToken, term.Fixed(1), ""),
-		term.Maybe(c.Evictions, count, ""), term.Maybe(c.Rereads, count, ""), term.Maybe(r.Result.PrefillTPS, term.Sig, ""), term.Maybe(r.Result.TTFT, term.Sig, ""))
+		t.Compute.Text(toMs, ""), t.Mgmt.Text(toMs, ""), t.Stall.Text(toMs, ""), t.StallUnion.Text(toMs, ""),
+		t.Other.Text(toMs, ""), io.P50.Text(units.Sig, ""), io.P99.Text(units.Sig, ""), r.Result.ReadMiBPerToken.Text(units.Fixed(1), ""),
+		c.Evictions.Text(count, ""), c.Rereads.Text(count, ""), r.Result.PrefillTPS.Text(units.Sig, ""), r.Result.TTFT.Text(units.Sig, ""))
 }
 
 func count(n int64) string { return fmt.Sprint(n) }
@@ -417,23 +418,23 @@ func count(n int64) string { return fmt.Sprint(n) }
 func (l *runList) sideBySide(c *ab.Comparison) string {
 	var b strings.Builder
 	figure := func(name string, format func(float64) string, f func(*profile.Result) profile.Maybe[float64]) {
-		fmt.Fprintf(&b, ", %s %s from %s", name, term.Maybe(c.Group.Median(f), format, ""), term.Maybe(c.Base.Median(f), format, ""))
+		fmt.Fprintf(&b, ", %s %s from %s", name, c.Group.Median(f).Text(format, ""), c.Base.Median(f).Text(format, ""))
 	}
 	figure("wall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Wall })
 	figure("compute", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute })
 	figure("mgmt", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })
 	figure("stall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })
 	figure("other", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })
-	figure("read p50", term.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
-	figure("MiB/token", term.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
+	figure("read p50", units.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
+	figure("MiB/token", units.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
 	number := func(f func(*profile.Result) profile.Maybe[int64]) func(*profile.Result) profile.Maybe[float64] {
 		return func(r *profile.Result) profile.Maybe[float64] {
 			v := f(r)
 			return profile.Maybe[float64]{Value: float64(v.Value), OK: v.OK}
 		}
 	}
-	figure("hit %", term.Percent, hitRate)
-	figure("evictions", term.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Evictions }))
-	figure("re-reads", term.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Rereads }))
+	figure("hit %", units.Percent, hitRate)
+	figure("evictions", units.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Evictions }))
+	figure("re-reads", units.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Rereads }))
 	return "ms/token: " + strings.TrimPrefix(b.String(), ", ")
 }

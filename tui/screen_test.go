@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
 
@@ -113,7 +114,7 @@ func TestPaneStates(t *testing.T) {
 	s.Mapping.WeightsInside, s.Mapping.Inside = profile.Some[int64](2), "token_embd.weight, output.weight"
 	s.Cache.BelowTokenCycle, s.Cache.BudgetAuto = true, true
 	s.Lanes.Mode, s.Lanes.Reason, s.Lanes.N = "BUFFERED", "O_DIRECT is refused by tmpfs", 64
-	s.Process.Disturbed.Drive, s.Process.ForeignIO = profile.Some(true), profile.Some(350.0*term.MiB)
+	s.Process.Disturbed.Drive, s.Process.ForeignIO = profile.Some(true), profile.Some(350.0*units.MiB)
 	s.Process.Temperature = profile.Some(71.0)
 	h.m.show(s)
 	golden(t, "states-odd-120x40", h.screen())

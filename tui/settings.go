@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
@@ -102,7 +103,7 @@ func (m *Model) stepSetting(name string, dir int) tea.Cmd {
 // while a wish waits.
 func (m *Model) shownValue(r *backend.Setting) string {
 	if r.Idle != "" {
-		return term.NotMeasured
+		return units.NotMeasured
 	}
 	return r.Show(m.wanted(r))
 }

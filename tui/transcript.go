@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"bmoe/internal/units"
 	"bmoe/tui/term"
 )
 
@@ -418,7 +419,7 @@ func (t *transcript) header(b *block) string {
 		if b.open {
 			fold = "[-]"
 		}
-		parts = append(parts, th.Text(1, th.Dim, fmt.Sprintf("%s %s %s", verb, term.Seconds(b.thought), fold)))
+		parts = append(parts, th.Text(1, th.Dim, fmt.Sprintf("%s %s %s", verb, units.Seconds(b.thought), fold)))
 	}
 	if b.kind == fromModel && b.live && b.text.Len() == 0 && b.reasoning.Len() == 0 {
 		parts = append(parts, th.Text(1, th.Dim, "reading the prompt"))

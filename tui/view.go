@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/pane"
 	"bmoe/tui/term"
@@ -212,7 +213,7 @@ func (m *Model) divider(w int, st term.Style) string {
 		if m.prompt.Value() == "" || m.focus == onPanes {
 			key = "End"
 		}
-		hint := fmt.Sprintf("%s %s below: %s jumps there", th.G.Down, term.Plural(int64(n), "line"), key)
+		hint := fmt.Sprintf("%s %s below: %s jumps there", th.G.Down, units.Plural(int64(n), "line"), key)
 		return st.On(th.G.TeeL+th.G.H) + " " + th.Read.On(hint) + " " + st.On(term.Repeat(th.G.H, w-5-th.Width(hint))+th.G.TeeR)
 	}
 	return st.On(th.G.TeeL + term.Repeat(th.G.H, w-2) + th.G.TeeR)
@@ -291,7 +292,7 @@ func (m *Model) header() string {
 	} else {
 		right = append(right, m.ctxPart(), th.Text(0, th.Bold, m.phaseText()))
 		if s.Run > 0 {
-			right = append(right, th.Text(0, th.Bold, term.Maybe(s.DecodeTPS, term.Sig, " tok/s")), th.Text(2, "", term.Seconds(s.Elapsed)))
+			right = append(right, th.Text(0, th.Bold, s.DecodeTPS.Text(units.Sig, " tok/s")), th.Text(2, "", units.Seconds(s.Elapsed)))
 		}
 	}
 	name := term.CleanLine(s.Model.Name)
@@ -308,7 +309,7 @@ func (m *Model) header() string {
 		left = append(left, th.Text(5, "", q))
 	}
 	if s.Model.FileBytes > 0 {
-		left = append(left, th.Text(3, "", term.Size(s.Model.FileBytes)+" on "+term.Maybe(s.Model.HostMemory, term.Size, "")+" RAM"))
+		left = append(left, th.Text(3, "", units.Size(s.Model.FileBytes)+" on "+s.Model.HostMemory.Text(units.Size, "")+" RAM"))
 	}
 	l, lw := th.Fit(m.w-rw-2, 2, left...)
 	return l + term.Blanks(m.w-lw-rw) + r
@@ -332,7 +333,7 @@ func (m *Model) loadingText() string {
 	if frac < 0 {
 		return "loading: " + term.CleanLine(stage)
 	}
-	return fmt.Sprintf("loading: %s %.0f %%", term.CleanLine(stage), 100*min(frac, 1))
+	return "loading: " + term.CleanLine(stage) + " " + units.Share(min(frac, 1))
 }
 
 func (m *Model) phaseText() string {
@@ -344,7 +345,7 @@ func (m *Model) phaseText() string {
 	case profile.Prefill:
 		text := fmt.Sprintf("prefill %d/%d", s.PromptDone, s.Prompt)
 		if left := s.PrefillLeft(); left.OK && s.Elapsed >= int64(time.Second) {
-			text += ", " + profile.About(left.Value) + " left"
+			text += ", " + units.About(left.Value) + " left"
 		}
 		return text
 	case profile.Decode:

@@ -9,6 +9,7 @@ import (
 
 	"bmoe/flashio"
 	"bmoe/internal/host"
+	"bmoe/internal/units"
 )
 
 // subject is the file that is read, and what the system says of it.
@@ -140,7 +141,7 @@ func tableCells(o *options, s *subject) []*cell {
 	}
 	if rangeMiB == 0 {
 		// In a small file a smaller region, or the row would not differ.
-		rangeMiB = max(min(tableRangeMiB, s.size>>20/4), 1)
+		rangeMiB = max(min(tableRangeMiB, units.MiBDown(s.size)/4), 1)
 	}
 	var cells []*cell
 	for _, engine := range o.engines {
@@ -201,13 +202,13 @@ func (c *cell) check(s *subject) error {
 	}
 	if m := s.memory; m.Has.All(host.HasAvailable) && int64(c.lanes)*window > m.Available/2 {
 		return fmt.Errorf("%s of %d KiB take more than half of the %d MiB of memory that are free: use fewer or smaller reads",
-			laneCount(c.lanes), window>>10, m.Available>>20)
+			laneCount(c.lanes), window/units.KiB, units.MiBDown(m.Available))
 	}
 	if c.rangeMiB > 0 {
 		switch {
-		case c.rangeMiB<<20 > s.size:
-			return usagef("--range-mb %d: %s has only %d MiB", c.rangeMiB, s.path, s.size>>20)
-		case c.rangeMiB<<20 < window:
+		case units.FromMiB(c.rangeMiB) > s.size:
+			return usagef("--range-mb %d: %s has only %d MiB", c.rangeMiB, s.path, units.MiBDown(s.size))
+		case units.FromMiB(c.rangeMiB) < window:
 			return usagef("--range-mb %d: one read takes %d bytes", c.rangeMiB, window)
 		}
 	}

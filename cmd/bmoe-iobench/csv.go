@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+
+	"bmoe/internal/units"
 )
 
 // csvFile is the file of --csv: a preamble of comments, a header, one line per
@@ -57,7 +59,7 @@ func (f *csvFile) write(round int, m *measurement) error {
 	}
 	r := newRow(m.cell, []*measurement{m})
 	cell := func(v float64, decimals int) string {
-		if s := figure(v, decimals); s != notAvailable {
+		if s := units.Decimals(v, decimals); s != units.NotMeasured {
 			return s
 		}
 		return ""

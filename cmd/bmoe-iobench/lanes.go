@@ -7,6 +7,7 @@ import (
 
 	"bmoe/flashio"
 	"bmoe/internal/stats"
+	"bmoe/internal/units"
 )
 
 // lanes keeps as many reads in flight as the cell has lanes: each walker submits
@@ -40,7 +41,7 @@ func newLanes(b *bench, c *cell, r *rig, length int64, fail func(error)) (*lanes
 	l := &lanes{reader: r.reader, fail: fail}
 	size, align := r.set.File(0).Size, int64(r.set.Align())
 	for i := range c.lanes {
-		w := &walker{lanes: l, walk: newWalk(b.opt.seed, i, size, c.rangeMiB<<20, length, align)}
+		w := &walker{lanes: l, walk: newWalk(b.opt.seed, i, size, units.FromMiB(c.rangeMiB), length, align)}
 		w.request = flashio.Request{Need: int(length), Done: w}
 		w.batch = []*flashio.Request{&w.request}
 		l.walkers = append(l.walkers, w)
@@ -57,7 +58,7 @@ func newLanes(b *bench, c *cell, r *rig, length int64, fail func(error)) (*lanes
 
 // memoryStep is what the memory that a measurement reads into is a multiple of:
 // Linux gives huge pages, with which direct reads cost far less, to whole 2 MiB.
-const memoryStep = 2 << 20
+const memoryStep = 2 * units.MiB
 
 // giveMemory gives every walker its part of one range.
 func (l *lanes) giveMemory(length int, smallPages bool) error {

@@ -14,6 +14,7 @@ import (
 	"bmoe/internal/clock"
 	"bmoe/internal/host"
 	"bmoe/internal/stats"
+	"bmoe/internal/units"
 )
 
 // measurement is what one cell gave in one repeat. Pointers are nil where the
@@ -41,7 +42,7 @@ type measurement struct {
 }
 
 // mibPerSecond is the rate of aligned windows served.
-func (m *measurement) mibPerSecond() float64 { return m.bytes / (1 << 20) / m.seconds }
+func (m *measurement) mibPerSecond() float64 { return m.bytes / units.MiB / m.seconds }
 
 // bench holds what all measurements of a run share.
 type bench struct {
@@ -227,7 +228,7 @@ func (b *bench) readFor(ctx context.Context, c *cell, r *rig, m *measurement) er
 	// Without direct reads this is 0/0, not a number.
 	m.inTurn = 100 * float64(inTurn2-inTurn) / float64(inTurn2-inTurn+atOnce2-atOnce)
 	l.total(m)
-	m.seconds = float64(l.to-l.from) / 1e9
+	m.seconds = units.InSeconds(l.to - l.from)
 	b.account(c, m, before, after, driveBefore, driveAfter)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bmoe/flashio"
+	"bmoe/internal/units"
 
 	"github.com/spf13/pflag"
 )
@@ -58,7 +59,7 @@ var mapWhens = []mapWhen{mapAfter, mapBefore, mapSectionOnly, mapViewOnly, mapOl
 
 const (
 	defaultSliceKiB = 576 // a routed expert projection of Qwen3.6-35B-A3B-Q4_K_M
-	maxSliceKiB     = 1 << 20
+	maxSliceKiB     = units.GiB / units.KiB
 	maxLoad         = 1024
 	maxScatter      = 1024
 	maxRepeats      = 1000
@@ -208,7 +209,7 @@ func (o *options) setSizes(r *raw, f *pflag.FlagSet) error {
 	}{
 		{"compute-load", int64(r.load), 0, maxLoad},
 		{"scatter", int64(r.scatter), 1, maxScatter},
-		{"range-mb", r.rangeMiB, 1, math.MaxInt64 >> 20},
+		{"range-mb", r.rangeMiB, 1, math.MaxInt64 / units.MiB},
 	} {
 		if f.Changed(n.flag) && (n.value < n.least || n.value > n.most) {
 			return fmt.Errorf("--%s %d: %d to %d are possible", n.flag, n.value, n.least, n.most)

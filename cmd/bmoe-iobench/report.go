@@ -7,6 +7,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"bmoe/internal/units"
 )
 
 // report is one form of the result on standard output.
@@ -16,27 +18,19 @@ type report interface {
 	end(*summary) error
 }
 
-// notAvailable stands for what was not measured.
-const notAvailable = "n/a"
-
-// figure formats a number, or says that there is none.
-func figure(v float64, decimals int) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return notAvailable
-	}
-	return strconv.FormatFloat(v, 'f', decimals, 64)
-}
-
 // milliseconds formats a latency: small ones with more decimals.
 func milliseconds(v float64) string {
 	if v < 0.1 {
-		return figure(v, 4)
+		return units.Decimals(v, 4)
 	}
-	return figure(v, 2)
+	return units.Decimals(v, 2)
 }
 
 // kib formats a number of bytes in KiB.
-func kib(bytes int64) string { return strconv.FormatFloat(float64(bytes)/1024, 'f', -1, 64) }
+func kib(bytes int64) string { return exact(float64(bytes) / units.KiB) }
+
+// exact formats a number with as many decimals as it has.
+func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // textReport writes a table for people. Without repeats each row appears when it
 // has been measured; otherwise all appear at the end.
@@ -61,12 +55,12 @@ func newTextReport(to io.Writer, c *campaign) *textReport {
 func (t *textReport) begin() error {
 	s := t.c.subject
 	var head strings.Builder
-	fmt.Fprintf(&head, "%s, %.1f MiB, blocks of %d bytes, ", s.name, float64(s.size)/(1<<20), s.align)
+	fmt.Fprintf(&head, "%s, %s MiB, blocks of %d bytes, ", s.name, units.Decimals(units.InMiB(s.size), 1), s.align)
 	switch {
 	case t.c.opt.simulate:
 		head.WriteString("SIMULATED NTFS host")
 	case t.c.unwatched != "":
-		fmt.Fprintf(&head, "what others read is %s", notAvailable)
+		fmt.Fprintf(&head, "what others read is %s", units.NotMeasured)
 	default:
 		fmt.Fprintf(&head, "drive %s", t.c.driveName)
 	}
@@ -96,34 +90,34 @@ func (t *textReport) measured(m *measurement) error {
 // line formats one row. Its notes become footnotes, one number per text.
 func (t *textReport) line(r *row) string {
 	var b strings.Builder
-	size := notAvailable
+	size := units.NotMeasured
 	if r.lengthKiB > 0 {
-		size = strconv.FormatFloat(r.lengthKiB, 'f', -1, 64)
+		size = exact(r.lengthKiB)
 	}
-	fmt.Fprintf(&b, "%-*s %5d %9s %9s", t.nameWidth, r.cell.name(), r.cell.lanes, size, figure(r.rate, 0))
+	fmt.Fprintf(&b, "%-*s %5d %9s %9s", t.nameWidth, r.cell.name(), r.cell.lanes, size, units.Decimals(r.rate, 0))
 	if !t.streaming {
-		spread := notAvailable
+		spread := units.NotMeasured
 		if len(r.rates) > 0 {
 			least, most := extremes(r.rates)
-			spread = figure(least, 0) + "-" + figure(most, 0)
+			spread = units.Decimals(least, 0) + "-" + units.Decimals(most, 0)
 		}
 		fmt.Fprintf(&b, " %17s", spread)
 	}
 	if t.c.opt.table {
 		ratio := ""
 		if !math.IsNaN(r.ratio) {
-			ratio = figure(r.ratio, 2) + "x"
+			ratio = units.Decimals(r.ratio, 2) + "x"
 		}
 		fmt.Fprintf(&b, " %8s", ratio)
 	}
-	reads, mode := notAvailable, notAvailable
+	reads, mode := units.NotMeasured, units.NotMeasured
 	if r.unavailable == "" {
 		reads, mode = strconv.FormatInt(r.reads, 10), r.mode.String()
 		if r.engine != "lanes" {
 			mode += " " + r.engine
 		}
 	}
-	fmt.Fprintf(&b, " %8s %8s %8s %8s %10s  %s", milliseconds(r.meanMs), milliseconds(r.p50Ms), milliseconds(r.p99Ms), reads, figure(r.cpuMsPerGiB, 1), mode)
+	fmt.Fprintf(&b, " %8s %8s %8s %8s %10s  %s", milliseconds(r.meanMs), milliseconds(r.p50Ms), milliseconds(r.p99Ms), reads, units.Decimals(r.cpuMsPerGiB, 1), mode)
 	for _, note := range r.notes {
 		if t.noteOf[note] == 0 {
 			t.notes = append(t.notes, note)
@@ -184,15 +178,10 @@ func (p peak) String() string {
 	case p.fewest < p.lanes:
 		text += "; fewer lanes are not within 5% of it"
 	}
-	return text + fmt.Sprintf("  (%s KiB reads, %s)", strconv.FormatFloat(p.lengthKiB, 'f', -1, 64), p.engine)
+	return text + fmt.Sprintf("  (%s KiB reads, %s)", exact(p.lengthKiB), p.engine)
 }
 
-func laneCount(n int) string {
-	if n == 1 {
-		return "1 lane"
-	}
-	return strconv.Itoa(n) + " lanes"
-}
+func laneCount(n int) string { return units.Plural(int64(n), "lane") }
 
 // jsonReport writes one object at the end.
 type jsonReport struct{ to io.Writer }

@@ -6,6 +6,7 @@ import (
 
 	"bmoe/flashio"
 	"bmoe/internal/stats"
+	"bmoe/internal/units"
 )
 
 // row is a cell with the medians of its repeats. Figures that were not measured
@@ -103,7 +104,7 @@ func (c *campaign) summarise() *summary {
 // newRow takes the medians of a cell's repeats.
 func newRow(c *cell, repeats []*measurement) *row {
 	last := repeats[len(repeats)-1]
-	r := &row{cell: c, unavailable: last.unavailable, mode: last.mode, engine: last.engine, lengthKiB: float64(last.length) / 1024}
+	r := &row{cell: c, unavailable: last.unavailable, mode: last.mode, engine: last.engine, lengthKiB: float64(last.length) / units.KiB}
 	var means, p50s, p99s, cpus, foreigns, shares, inTurns []float64
 	for _, m := range repeats {
 		if m.unavailable != "" {
@@ -114,13 +115,13 @@ func newRow(c *cell, repeats []*measurement) *row {
 		if mean, ok := m.latency.Mean(); ok {
 			p50, _ := m.latency.Quantile(0.5)
 			p99, _ := m.latency.Quantile(0.99)
-			means, p50s, p99s = append(means, mean/1e6), append(p50s, float64(p50)/1e6), append(p99s, float64(p99)/1e6)
+			means, p50s, p99s = append(means, mean/units.Millisecond), append(p50s, units.InMs(p50)), append(p99s, units.InMs(p99))
 		}
 		if m.cpu != nil && m.bytes > 0 {
-			cpus = append(cpus, m.cpu.Seconds()*1e3/(m.bytes/(1<<30)))
+			cpus = append(cpus, m.cpu.Seconds()*1e3/(m.bytes/units.GiB))
 		}
 		if m.foreign != nil {
-			rate := float64(*m.foreign) / (1 << 20) / m.seconds
+			rate := units.InMiB(*m.foreign) / m.seconds
 			foreigns = append(foreigns, rate)
 			if rate >= foreignMinMiB && rate >= foreignShare*m.mibPerSecond() {
 				r.contended = true

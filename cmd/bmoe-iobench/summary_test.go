@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bmoe/flashio"
+	"bmoe/internal/units"
 )
 
 // made builds a campaign's result from rates per cell, without measuring.
@@ -156,7 +157,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	line, _, _ := strings.Cut(text.String(), "\n")
-	if strings.Count(line, notAvailable) < 7 || strings.Contains(line, " 0") || !strings.HasSuffix(line, "[1]") {
+	if strings.Count(line, units.NotMeasured) < 7 || strings.Contains(line, " 0") || !strings.HasSuffix(line, "[1]") {
 		t.Errorf("%q", line)
 	}
 	text.Reset()

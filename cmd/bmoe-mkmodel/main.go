@@ -16,6 +16,7 @@ import (
 	"bmoe/engine/gguf"
 	"bmoe/engine/gguf/synth"
 	"bmoe/internal/clock"
+	"bmoe/internal/units"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
@@ -78,7 +79,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool
 	if !o.quiet {
 		took := clock.Since(start)
 		paths := gguf.ShardPaths(o.out, max(1, o.spec.Shards))
-		fmt.Fprintf(stdout, "%s: %s of weights in %.1f s, %.0f MiB/s\n", strings.Join(paths, ", "), size(m.Bytes()), took.Seconds(), float64(m.Bytes())/(1<<20)/took.Seconds())
+		fmt.Fprintf(stdout, "%s: %s of weights in %s s, %s MiB/s\n", strings.Join(paths, ", "), units.BinarySize(m.Bytes()),
+			units.Decimals(took.Seconds(), 1), units.Decimals(units.InMiB(m.Bytes())/took.Seconds(), 0))
 	}
 	return exitOK
 }
@@ -156,14 +158,6 @@ all used, and its text does not fall into a loop.
 ` + fs.FlagUsages()
 }
 
-// size prints bytes for a reader.
-func size(n int64) string {
-	if n >= 1<<30 {
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-}
-
 // progress shows on one line of a terminal how far the writing is. A nil
 // progress shows nothing.
 type progress struct {
@@ -187,7 +181,7 @@ func (p *progress) report(done int64) {
 		return
 	}
 	p.shown = now
-	fmt.Fprintf(p.w, "\r%s of %s, %d%% ", size(done), size(p.total), 100*done/p.total)
+	fmt.Fprintf(p.w, "\r%s of %s, %d%% ", units.BinarySize(done), units.BinarySize(p.total), 100*done/p.total)
 }
 
 // end clears the line.

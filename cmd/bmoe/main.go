@@ -19,6 +19,7 @@ import (
 	"bmoe/engine/model"
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
+	"bmoe/internal/units"
 	"bmoe/tui"
 	"bmoe/tui/term"
 
@@ -240,7 +241,7 @@ func giveProcessors(s *engine.Session) {
 }
 
 // maxInput bounds what is read from a file that is not a model.
-const maxInput = 64 << 20
+const maxInput = 64 * units.MiB
 
 // readFile reads a text file whole. It may be a pipe only where that is said:
 // one that nobody writes to would hold up whoever named it by mistake.
@@ -278,7 +279,7 @@ func readAll(ctx context.Context, what string, open func() (io.ReadCloser, error
 		return "", fmt.Errorf("%s: %w", what, err)
 	}
 	if len(b) > maxInput {
-		return "", fmt.Errorf("%s: longer than %d MiB", what, maxInput>>20)
+		return "", fmt.Errorf("%s: longer than %d MiB", what, maxInput/units.MiB)
 	}
 	return string(b), nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/profile"
 )
 
@@ -106,7 +107,7 @@ type progressReport struct {
 func (r *progressReport) opened(s *engine.Session, loadNanos int64) error {
 	s.Snapshot(&r.snap)
 	m := &r.snap.Model
-	ready := readyLine{Load: float64(loadNanos) / 1e9, Arch: m.Arch, Ctx: r.snap.Ctx, Think: thinkControl(s), Experts: m.ExpertsUsed}
+	ready := readyLine{Load: units.InSeconds(loadNanos), Arch: m.Arch, Ctx: r.snap.Ctx, Think: thinkControl(s), Experts: m.ExpertsUsed}
 	return errors.Join(r.out.line("BMOE_READY", ready), r.out.line("BMOE_BEGIN", beginLine{runID}))
 }
 
@@ -124,9 +125,8 @@ func thinkControl(b backend.Backend) string {
 // tokens there are.
 func (r *progressReport) prefilled(done, of int) error {
 	r.session.Snapshot(&r.snap)
-	left := r.snap.PrefillLeft()
-	return r.out.line("BMOE_PREFILL", prefillLine{Done: done, Prompt: of, Elapsed: float64(r.snap.Elapsed) / 1e9,
-		Left: profile.Maybe[float64]{Value: float64(left.Value) / 1e9, OK: left.OK}})
+	return r.out.line("BMOE_PREFILL", prefillLine{Done: done, Prompt: of, Elapsed: units.InSeconds(r.snap.Elapsed),
+		Left: profile.In(r.snap.PrefillLeft(), units.Second)})
 }
 
 func (r *progressReport) delta(d backend.Delta) error {
@@ -136,15 +136,15 @@ func (r *progressReport) delta(d backend.Delta) error {
 	r.session.Snapshot(&r.snap)
 	line := progressLine{Step: r.step, Steps: r.snap.Steps, Reasoning: d.Reasoning, Text: d.Text, DenseResident: r.snap.Mapping.DenseResident}
 	if c := d.Record; c != nil {
-		ms := func(ns int64) profile.Maybe[float64] { return profile.Some(float64(ns) / 1e6) }
+		ms := func(ns int64) profile.Maybe[float64] { return profile.Some(units.InMs(ns)) }
 		line.Wall, line.Compute, line.Mgmt = ms(c.Wall), ms(c.Compute), ms(c.Mgmt)
-		line.Stall = profile.Maybe[float64]{Value: float64(c.Stall.Value) / 1e6, OK: c.Stall.OK}
+		line.Stall = profile.In(c.Stall, units.Millisecond)
 		line.MajorFaults = c.MajorFaults
-		line.CPU = profile.Maybe[float64]{Value: float64(c.CPU.Value) / 1e6, OK: c.CPU.OK}
+		line.CPU = profile.In(c.CPU, units.Millisecond)
 		if r.snap.Cache.Streaming {
 			r.lookups += c.Lookups
 			r.hits += c.Hits
-			line.IO, line.Read = ms(c.IO), profile.Some(mib(c.ExpertBytes))
+			line.IO, line.Read = ms(c.IO), profile.Some(units.InMiB(c.ExpertBytes))
 			line.Hit = profile.Ratio(100*float64(r.hits), float64(r.lookups))
 			if c.ExpertBytes > 0 {
 				if err := r.out.line("BMOE_LOAD", loadLine{line.Read.Value, line.IO.Value}); err != nil {
@@ -155,9 +155,6 @@ func (r *progressReport) delta(d backend.Delta) error {
 	}
 	return r.out.line("BMOE_PROGRESS", line)
 }
-
-// mib returns bytes in MiB.
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 func (r *progressReport) finished(run *backend.Run) error {
 	s, sum := &run.Result, &run.Sum
@@ -173,8 +170,8 @@ func (r *progressReport) finished(run *backend.Run) error {
 		Reasoning: s.Reasoning, Text: s.Text, TextSHA256: s.TextSHA256,
 	}
 	if r.snap.Cache.Streaming {
-		done.IO = profile.Ratio(float64(sum.IO)/1e9, float64(sum.Tokens))
-		done.Read = profile.Some(mib(sum.ExpertBytes))
+		done.IO = profile.Ratio(units.InSeconds(sum.IO), float64(sum.Tokens))
+		done.Read = profile.Some(units.InMiB(sum.ExpertBytes))
 	}
 	return r.out.line("BMOE_DONE", done)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui"
 )
@@ -30,7 +31,7 @@ func newStatus(f *os.File) *status { return &status{on: isTerminal(f), f: f, las
 func (s *status) loading(stage string, done float64) {
 	text := "loading: " + stage
 	if done > 0 {
-		text += fmt.Sprintf(" %.0f %%", 100*done)
+		text += " " + units.Share(done)
 	}
 	s.show(text)
 }

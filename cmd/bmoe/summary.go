@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
 )
@@ -19,14 +20,14 @@ func summary(r *profile.Result) string {
 	if c := &r.Cache; c.Policy.OK {
 		perToken := func(n profile.Maybe[int64]) string {
 			if !n.OK || r.NGen < 2 {
-				return notMeasured
+				return units.NotMeasured
 			}
-			return sig(float64(n.Value) / float64(r.NGen-1)) // the first token comes of the prefill
+			return units.Fine(float64(n.Value) / float64(r.NGen-1)) // the first token comes of the prefill
 		}
 		fmt.Fprintf(&b, "cache %s %% hits (%s), %s of %s MiB, token cycle %s MiB; a token: %s evicted, %s re-read, %s MiB read\n",
 			show(c.HitPct), c.Policy.Value, show(c.ResidentMiB), show(c.BudgetMiB), show(c.TokenCycleMiB),
 			perToken(c.Evictions), perToken(c.Rereads), show(r.ReadMiBPerToken))
-		mode := notMeasured
+		mode := units.NotMeasured
 		if r.IO.Direct.OK {
 			mode = map[bool]string{true: "direct", false: "BUFFERED"}[r.IO.Direct.Value]
 		}
@@ -57,32 +58,11 @@ func stopWords(reason string) string {
 	return reason
 }
 
-// notMeasured stands for a figure that there is not; never 0.
-const notMeasured = "n/a"
-
 // show returns a figure with three significant digits.
-func show(m profile.Maybe[float64]) string {
-	if !m.OK {
-		return notMeasured
-	}
-	return sig(m.Value)
-}
+func show(m profile.Maybe[float64]) string { return m.Text(units.Fine, "") }
 
 // millis returns seconds as milliseconds.
 func millis(m profile.Maybe[float64]) string {
 	m.Value *= 1e3
 	return show(m)
-}
-
-// sig writes a number with three significant digits, without an exponent.
-func sig(v float64) string {
-	switch a := max(v, -v); {
-	case a >= 99.95:
-		return fmt.Sprintf("%.0f", v)
-	case a >= 9.995:
-		return fmt.Sprintf("%.1f", v)
-	case a >= 0.9995 || v == 0:
-		return fmt.Sprintf("%.2f", v)
-	}
-	return fmt.Sprintf("%.3f", v)
 }

@@ -33,6 +33,14 @@ const (
 	Off = "off"
 )
 
+// OnOff words a switch.
+func OnOff(on bool) string {
+	if on {
+		return On
+	}
+	return Off
+}
+
 // Setting is a row as a face sees it. Flags, help, manual, keys, footer, chat
 // commands, run list and comparison are loops over rows, so that a setting is
 // described once.

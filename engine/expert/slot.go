@@ -8,6 +8,7 @@ import (
 
 	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
+	"bmoe/internal/units"
 )
 
 // slot is memory for one expert, and the reads that fill it. The reads are the
@@ -79,7 +80,7 @@ func (p *pool) size(n int) int {
 func (p *pool) grow(n int, s *Streamer) error {
 	from, size := p.committed, p.size(n)-p.committed
 	if err := p.memory.Commit(from, size); err != nil {
-		return fmt.Errorf("commit %d MiB for %d expert slots: %w; choose a smaller {cache}", size>>20, n-len(p.slots), err)
+		return fmt.Errorf("commit %d MiB for %d expert slots: %w; choose a smaller {cache}", units.MiBDown(int64(size)), n-len(p.slots), err)
 	}
 	p.memory.Touch(from, size, runtime.NumCPU())
 	p.committed += size
@@ -102,7 +103,7 @@ func (p *pool) shrink(n int) error {
 	size := p.committed - p.size(n)
 	p.committed -= size
 	if err := p.memory.Decommit(p.committed, size); err != nil {
-		return fmt.Errorf("hand back %d MiB of expert slots: %w", size>>20, err)
+		return fmt.Errorf("hand back %d MiB of expert slots: %w", units.MiBDown(int64(size)), err)
 	}
 	return nil
 }

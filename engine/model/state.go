@@ -8,6 +8,7 @@ import (
 
 	"bmoe/engine/kernel/attn"
 	"bmoe/flashio"
+	"bmoe/internal/units"
 )
 
 // State is what a model remembers of a sequence.
@@ -50,7 +51,7 @@ const (
 	mostMarks = 4
 	// markMemory bounds what marks take. One mark of a hybrid of 35 billion
 	// parameters is about 63 MB.
-	markMemory = 256 << 20 // bytes
+	markMemory = 256 * units.MiB
 )
 
 // layerState is what one layer remembers of a sequence. A layer with keys of

@@ -9,6 +9,8 @@ import (
 	"hash/crc32"
 	"io"
 	"slices"
+
+	"bmoe/internal/units"
 )
 
 // A saved state is a header, each layer's bytes, and a checksum of all before it.
@@ -26,7 +28,7 @@ func (s *state) Save(to io.Writer) error {
 	if s.dirty {
 		return errDirty
 	}
-	buffer := bufio.NewWriterSize(to, 1<<20)
+	buffer := bufio.NewWriterSize(to, units.MiB)
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
 	w := io.MultiWriter(buffer, sum)
 	h := stateHeader{Layers: uint32(len(s.layers)), N: uint64(s.n)}
@@ -63,7 +65,7 @@ func (s *state) Load(from io.Reader) error {
 	}
 	s.dirty = true
 	sum := crc32.New(crc32.MakeTable(crc32.Castagnoli))
-	buffer := bufio.NewReaderSize(from, 1<<20)
+	buffer := bufio.NewReaderSize(from, units.MiB)
 	n, err := s.fill(io.TeeReader(buffer, sum))
 	if err == nil {
 		err = checkSum(buffer, sum)

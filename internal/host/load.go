@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"bmoe/internal/clock"
+	"bmoe/internal/units"
 )
 
 // LoadSample is what the processors that this process may use have done up to
@@ -102,10 +103,10 @@ func others(from, to LoadSample) (others, all time.Duration, ok bool) {
 // undisturbed one; above them, figures of equal runs have been seen to differ by
 // a fifth and more.
 const (
-	driveShare = 0.10     // of what the run read, moved by others
-	driveLeast = 16 << 20 // bytes, above that: what any system moves by itself
-	cpuShare   = 0.05     // of the processors' time, used by others
-	delayShare = 0.02     // of the time, for which our threads were ready and had no processor
+	driveShare = 0.10           // of what the run read, moved by others
+	driveLeast = 16 * units.MiB // bytes, above that: what any system moves by itself
+	cpuShare   = 0.05           // of the processors' time, used by others
+	delayShare = 0.02           // of the time, for which our threads were ready and had no processor
 )
 
 // DriveDisturbed reports whether others moved enough on the drive between two

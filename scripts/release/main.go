@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"bmoe/internal/units"
 )
 
 // target is a system and a processor, in Go's names.
@@ -74,7 +76,7 @@ func release(out string) error {
 		}
 		// The form that sha256sum -c and shasum -a 256 -c read.
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(data), filepath.Base(path))
-		fmt.Printf("%s  %.1f MB\n", path, float64(len(data))/1e6)
+		fmt.Printf("%s  %.1f MB\n", path, float64(len(data))/units.MB)
 	}
 	path := filepath.Join(out, "SHA256SUMS")
 	fmt.Println(path)

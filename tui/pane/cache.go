@@ -3,6 +3,7 @@ package pane
 import (
 	"fmt"
 
+	"bmoe/internal/units"
 	"bmoe/tui/term"
 )
 
@@ -16,12 +17,12 @@ func (p *cache) Title(w int) string {
 	if !c.Streaming && !p.blank() {
 		return p.titled(w, []term.Part{th.Text(0, th.Dim, "not streaming")}, nil)
 	}
-	hit, policy := term.Maybe(c.HitRun, term.Percent, " %"), th.Labelled(2, "policy", term.CleanLine(c.Policy))
+	hit, policy := c.HitRun.Text(units.Percent, " %"), th.Labelled(2, "policy", term.CleanLine(c.Policy))
 	if p.of > 0 {
 		parts := []term.Part{th.Labelled(0, fmt.Sprintf("run %d: hit", p.of), hit), policy}
 		return p.titled(w, parts, parts)
 	}
-	bar, now := th.Bar(c.HitRun.Value/100, 12, th.Hit), th.Labelled(1, "now", term.Maybe(c.HitNow, term.Percent, " %"))
+	bar, now := th.Bar(c.HitRun.Value/100, 12, th.Hit), th.Labelled(1, "now", c.HitNow.Text(units.Percent, " %"))
 	return p.titled(w, []term.Part{th.Labelled(0, "hit", hit), bar, now, policy}, []term.Part{th.Labelled(0, "hit", hit), now, policy})
 }
 
@@ -41,16 +42,16 @@ func (p *cache) Render() []string {
 	}
 	return p.fill([]string{
 		p.residency(),
-		th.Row(p.w, 2, p.cycle(), th.Labelled(1, "one layer", term.InMiB(float64(c.LayerWorkingSet))+" MiB")),
+		th.Row(p.w, 2, p.cycle(), th.Labelled(1, "one layer", units.Mebibytes(c.LayerWorkingSet)+" MiB")),
 		th.Row(p.w, 2,
 			th.Text(1, th.Dim, per),
-			th.Coloured(0, th.Evicted, "evicted", term.Maybe(c.EvictionsPerTok, term.Sig, "")),
-			th.Labelled(0, "re-read", term.Maybe(c.RereadsPerTok, term.Sig, "")),
-			th.Coloured(0, th.Read, "read", term.Maybe(c.ReadPerTok, term.InMiB, " MiB"))),
+			th.Coloured(0, th.Evicted, "evicted", c.EvictionsPerTok.Text(units.Sig, "")),
+			th.Labelled(0, "re-read", c.RereadsPerTok.Text(units.Sig, "")),
+			th.Coloured(0, th.Read, "read", c.ReadPerTok.Text(units.Mebibytes, " MiB"))),
 		th.Row(p.w, 2,
 			th.Labelled(0, "slots", fmt.Sprintf("%d/%d", c.SlotsUsed, c.Slots)),
-			th.Labelled(1, "arena", term.InMiB(float64(c.Arena))+" MiB"),
-			th.Labelled(2, "all experts", term.InMiB(float64(s.Model.ExpertBytesAll))+" MiB"),
+			th.Labelled(1, "arena", units.Mebibytes(c.Arena)+" MiB"),
+			th.Labelled(2, "all experts", units.Mebibytes(s.Model.ExpertBytesAll)+" MiB"),
 			th.Labelled(1, "lookups", fmt.Sprint(c.Lookups))),
 	})
 }
@@ -59,11 +60,11 @@ func (p *cache) Render() []string {
 // where one token's experts would fit.
 func (p *cache) residency() string {
 	th, c := p.th, &p.s.Cache
-	budget := term.InMiB(float64(c.Budget)) + " MiB"
+	budget := units.Mebibytes(c.Budget) + " MiB"
 	if c.BudgetAuto {
 		budget += " auto"
 	}
-	text := term.InMiB(float64(c.Resident)) + " / " + budget
+	text := units.Mebibytes(c.Resident) + " / " + budget
 	w := min(p.w-len(text)-2, 40)
 	if w < 8 || c.Budget <= 0 {
 		return th.Row(p.w, 2, th.Text(0, "", text))
@@ -88,7 +89,7 @@ func (p *cache) residency() string {
 // cache never hits: the entry that goes is the one needed soonest.
 func (p *cache) cycle() term.Part {
 	th, c := p.th, &p.s.Cache
-	cycle := term.InMiB(float64(p.s.Model.TokenCycle)) + " MiB"
+	cycle := units.Mebibytes(p.s.Model.TokenCycle) + " MiB"
 	if c.BelowTokenCycle {
 		s := "below the token cycle of " + cycle + ": hardly any hits"
 		return th.Text(0, th.Alert, s)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/tui/term"
 )
 
@@ -26,7 +28,7 @@ func (p *lanes) Title(w int) string {
 		of = fmt.Sprintf("run %d: ", p.of)
 	}
 	parts := func(mode string) []term.Part {
-		return []term.Part{th.Text(0, st, fmt.Sprintf(mode, l.N, term.CleanLine(l.Mode))), th.Labelled(1, of+"p50", term.Maybe(l.P50, term.Ms, "")), th.Labelled(1, "p99", term.Maybe(l.P99, term.Ms, " ms"))}
+		return []term.Part{th.Text(0, st, fmt.Sprintf(mode, l.N, term.CleanLine(l.Mode))), th.Labelled(1, of+"p50", l.P50.Text(units.Ms, "")), th.Labelled(1, "p99", l.P99.Text(units.Ms, " ms"))}
 	}
 	return p.titled(w, parts("%d x %s"), parts("%dx %s"))
 }
@@ -63,20 +65,20 @@ func (p *lanes) Render() []string {
 		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", "reads are page faults of the mapping, not lanes"))})
 	}
 	var rows []string
-	wake, engine := th.Labelled(2, "wake p50", term.Maybe(l.Wake50, term.Ms, " ms")), th.Labelled(3, "engine", term.CleanLine(l.Engine))
+	wake, engine := th.Labelled(2, "wake p50", l.Wake50.Text(units.Ms, " ms")), th.Labelled(3, "engine", term.CleanLine(l.Engine))
 	if p.of > 0 { // the bars would be of lanes that are gone
 		rows = append(rows,
 			th.Row(p.w, 2, th.Text(0, th.Dim, fmt.Sprintf("settings changed after run %d, which had", p.of))),
-			th.Row(p.w, 2, th.Labelled(0, "run", term.Maybe(l.RateRun, term.MiBPerSecond, "")), wake, engine))
+			th.Row(p.w, 2, th.Labelled(0, "run", l.RateRun.Text(units.MiBPerSecond, "")), wake, engine))
 	} else {
 		rows = p.bars()
 		rows = rows[:min(len(rows), max(p.h-1, 1))] // with more lanes than room, the sum stays
 		rows = append(rows, th.Row(p.w, 2,
-			th.Labelled(0, "now", term.Maybe(l.Rate, term.MiBPerSecond, "")),
-			th.Labelled(0, "run", term.Maybe(l.RateRun, term.MiBPerSecond, "")),
+			th.Labelled(0, "now", l.Rate.Text(units.MiBPerSecond, "")),
+			th.Labelled(0, "run", l.RateRun.Text(units.MiBPerSecond, "")),
 			th.Labelled(1, "queue", fmt.Sprint(l.Queue)),
 			wake,
-			th.Labelled(1, "overlap", term.OnOff(l.Overlap)),
+			th.Labelled(1, "overlap", backend.OnOff(l.Overlap)),
 			engine))
 	}
 	if l.Reason != "" {
@@ -84,13 +86,13 @@ func (p *lanes) Render() []string {
 	}
 	busy := ""
 	if l.Reads > 0 {
-		busy = term.Ms(l.BusyNanos/l.Reads) + " ms"
+		busy = units.Ms(l.BusyNanos/l.Reads) + " ms"
 	} else {
-		busy = term.NotMeasured
+		busy = units.NotMeasured
 	}
 	rows = append(rows, th.Row(p.w, 2,
 		th.Labelled(0, "reads", fmt.Sprint(l.Reads)),
-		th.Labelled(1, "windows", term.InMiB(float64(l.Bytes))+" MiB"),
+		th.Labelled(1, "windows", units.Mebibytes(l.Bytes)+" MiB"),
 		th.Labelled(1, "mean read", busy)))
 	return p.fill(rows)
 }
@@ -117,7 +119,7 @@ func (p *lanes) bars() []string {
 			if most > 0 {
 				share = rate.Value / most
 			}
-			text := fmt.Sprintf("%4s", term.Maybe(rate, func(v float64) string { return fmt.Sprintf("%.0f", v/term.MiB) }, ""))
+			text := fmt.Sprintf("%4s", rate.Text(func(v float64) string { return units.Decimals(v/units.MiB, 0) }, ""))
 			if cell >= 2*laneCell {
 				text += " MiB/s"
 			}

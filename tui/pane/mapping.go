@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
 )
@@ -25,11 +26,11 @@ func (p *mapping) Title(w int) string {
 	}
 	word := strings.ToUpper(string(m.State))
 	if word == "" {
-		word = term.NotMeasured
+		word = units.NotMeasured
 	}
 	parts := []term.Part{th.Text(0, st, word)}
 	if m.Views > 0 {
-		parts = append(parts, th.Text(1, "", term.Size(m.Bytes)+" in "+term.Plural(int64(m.Views), "view")))
+		parts = append(parts, th.Text(1, "", units.Size(m.Bytes)+" in "+units.Plural(int64(m.Views), "view")))
 	}
 	return p.titled(w, parts, parts)
 }
@@ -43,7 +44,7 @@ func (p *mapping) Render() []string {
 	th, m := p.th, &p.s.Mapping
 	rows := []string{th.Row(p.w, 2, p.verdict()...)}
 	dense := th.Labelled(0, "dense weights", m.Dense)
-	res := th.Labelled(1, "resident", term.Maybe(m.DenseResident, func(v float64) string { return term.Percent(v*100) + " %" }, ""))
+	res := th.Labelled(1, "resident", m.DenseResident.Text(func(v float64) string { return units.Percent(v*100) + " %" }, ""))
 	rows = append(rows, th.Row(p.w, 2, dense, res))
 	if m.Inside != "" {
 		rows = append(rows, th.Row(p.w, 2, th.Labelled(0, "inside:", term.CleanLine(m.Inside))))
@@ -54,11 +55,11 @@ func (p *mapping) Render() []string {
 // verdict says what the state means for the next release, or why not.
 func (p *mapping) verdict() []term.Part {
 	th, m := p.th, &p.s.Mapping
-	checked := term.NotMeasured
+	checked := units.NotMeasured
 	if m.WeightsChecked.OK {
 		checked = fmt.Sprint(m.WeightsChecked.Value)
 	}
-	inside := term.NotMeasured
+	inside := units.NotMeasured
 	if m.WeightsInside.OK {
 		inside = fmt.Sprint(m.WeightsInside.Value)
 	}

@@ -3,6 +3,7 @@ package pane
 import (
 	"fmt"
 
+	"bmoe/internal/units"
 	"bmoe/tui/term"
 )
 
@@ -14,7 +15,7 @@ func newProcess(b base) Pane { return &process{b} }
 func (p *process) Title(w int) string {
 	th, s := p.th, p.s
 	parts := func(unit string) []term.Part {
-		return []term.Part{th.Labelled(0, "decode", term.Maybe(s.DecodeTPS, term.Sig, unit)), th.Labelled(1, "TTFT", term.Maybe(s.TTFT, term.Seconds, "")), th.Labelled(2, "prefill", term.Maybe(s.PrefillTPS, term.Sig, unit))}
+		return []term.Part{th.Labelled(0, "decode", s.DecodeTPS.Text(units.Sig, unit)), th.Labelled(1, "TTFT", s.TTFT.Text(units.Seconds, "")), th.Labelled(2, "prefill", s.PrefillTPS.Text(units.Sig, unit))}
 	}
 	return p.titled(w, parts(" tok/s"), parts("/s"))
 }
@@ -32,28 +33,28 @@ func (p *process) Render() []string {
 	if pr.Disturbed.Any() {
 		run = th.Text(0, th.Alert, pr.Disturbed.String())
 	} else if !pr.Disturbed.Known() {
-		run = th.Labelled(0, "disturbed", term.NotMeasured)
+		run = th.Labelled(0, "disturbed", units.NotMeasured)
 	}
-	temp := term.NotMeasured
+	temp := units.NotMeasured
 	if pr.Temperature.OK {
-		temp = fmt.Sprintf("%.0f C", pr.Temperature.Value)
+		temp = pr.Temperature.Text(units.Fixed(0), " C")
 	}
 	return p.fill([]string{
 		th.Row(p.w, 2,
-			th.Labelled(0, "CPU", term.Maybe(pr.CPUPerToken, term.Seconds, "/token")),
-			th.Labelled(0, "majflt", term.Maybe(pr.MajFltPerToken, term.Sig, "/token")),
-			th.Labelled(1, "RSS", term.Maybe(pr.RSS, term.Size, "")),
-			th.Labelled(2, "anon", term.Maybe(pr.RSSAnon, term.Size, ""))),
+			th.Labelled(0, "CPU", pr.CPUPerToken.Text(units.Seconds, "/token")),
+			th.Labelled(0, "majflt", pr.MajFltPerToken.Text(units.Sig, "/token")),
+			th.Labelled(1, "RSS", pr.RSS.Text(units.Size, "")),
+			th.Labelled(2, "anon", pr.RSSAnon.Text(units.Size, ""))),
 		th.Row(p.w, 2,
 			run,
-			th.Labelled(0, "others now", term.Maybe(pr.ForeignIO, term.MiBPerSecond, "")+", CPU "+term.Maybe(pr.ForeignCPU, term.Percent, " %"))),
+			th.Labelled(0, "others now", pr.ForeignIO.Text(units.MiBPerSecond, "")+", CPU "+pr.ForeignCPU.Text(units.Percent, " %"))),
 		th.Row(p.w, 2,
 			th.Labelled(0, "workers", fmt.Sprint(pr.Threads)),
 			th.Labelled(1, "GOMAXPROCS", fmt.Sprint(pr.MaxProc)),
 			th.Labelled(1, "temperature", temp),
-			th.Labelled(2, "GC", term.Maybe(pr.GCPercent, term.Percent, " %")),
-			th.Labelled(2, "free RAM", term.Maybe(pr.AvailableMemory, term.Size, ""))),
-		th.Row(p.w, 2, th.Labelled(0, "KV of a full context", term.Size(p.s.KV.Bytes)), p.marks()),
+			th.Labelled(2, "GC", pr.GCPercent.Text(units.Percent, " %")),
+			th.Labelled(2, "free RAM", pr.AvailableMemory.Text(units.Size, ""))),
+		th.Row(p.w, 2, th.Labelled(0, "KV of a full context", units.Size(p.s.KV.Bytes)), p.marks()),
 	})
 }
 
@@ -63,5 +64,5 @@ func (p *process) marks() term.Part {
 	if kv.MostMarks == 0 {
 		return p.th.Labelled(1, "goes back", "anywhere")
 	}
-	return p.th.Labelled(1, "marks", fmt.Sprintf("%d of %d, %s", kv.Marks, kv.MostMarks, term.Size(kv.MarkBytes)))
+	return p.th.Labelled(1, "marks", fmt.Sprintf("%d of %d, %s", kv.Marks, kv.MostMarks, units.Size(kv.MarkBytes)))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"bmoe/internal/stats"
+	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
 )
@@ -26,12 +27,12 @@ func (p *timeline) Title(w int) string {
 		last = profile.Some(r.Wall)
 	}
 	parts := func(unit, ceil, rate string) []term.Part {
-		f := term.Maybe(last, term.Ms, unit)
+		f := last.Text(units.Ms, unit)
 		return []term.Part{
 			{S: th.Dim.On("last ") + th.Bold.On(f), W: 5 + th.Width(f)},
-			th.Labelled(1, "p50", term.Maybe(s.Wall.P50, term.Ms, "")),
-			th.Labelled(1, "p95", term.Maybe(s.Wall.P95, term.Ms, " ms")),
-			th.Labelled(2, ceil, term.Maybe(s.Ceiling, term.Sig, rate)),
+			th.Labelled(1, "p50", s.Wall.P50.Text(units.Ms, "")),
+			th.Labelled(1, "p95", s.Wall.P95.Text(units.Ms, " ms")),
+			th.Labelled(2, ceil, s.Ceiling.Text(units.Sig, rate)),
 		}
 	}
 	return p.titled(w, parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
@@ -65,7 +66,7 @@ func (p *timeline) legend() string {
 	mean := &p.s.Mean
 	items := func(head, sep, tail string, f func(float64) string) []term.Part {
 		item := func(st term.Style, glyph, name string, v profile.Maybe[int64]) term.Part {
-			val := term.Maybe(v, func(ns int64) string { return f(float64(ns) / 1e6) }, "")
+			val := v.Text(func(ns int64) string { return f(units.InMs(ns)) }, "")
 			return term.Part{S: st.On(glyph) + sep + name + " " + val, W: 1 + len(sep) + len(name) + 1 + len(val)}
 		}
 		return []term.Part{
@@ -77,19 +78,8 @@ func (p *timeline) legend() string {
 			th.Text(0, th.Dim, tail),
 		}
 	}
-	s := th.FirstFit(p.w, items("mean:", " ", "ms/token", term.Sig), items("mean:", " ", "", term.Sig), items("mean:", " ", "", twoDigits), items("mean", "", "", twoDigits))
+	s := th.FirstFit(p.w, items("mean:", " ", "ms/token", units.Sig), items("mean:", " ", "", units.Sig), items("mean:", " ", "", units.Short), items("mean", "", "", units.Short))
 	return s + term.Blanks(p.w-th.Width(s))
-}
-
-// twoDigits is sig with a digit less.
-func twoDigits(v float64) string {
-	switch {
-	case v == 0 || v >= 9.95:
-		return fmt.Sprintf("%.0f", v)
-	case v >= 0.995:
-		return fmt.Sprintf("%.1f", v)
-	}
-	return fmt.Sprintf("%.2f", v)
 }
 
 const axisWidth = 6 // "1234 " and the axis
@@ -137,8 +127,8 @@ func (p *timeline) chart(h int) []string {
 
 	lineRow, line := -1, ""
 	if c := p.s.Ceiling; c.OK {
-		token := 1e9 / c.Value // ns
-		lineRow, line = int(token/per), term.Ms(int64(token))
+		token := units.Second / c.Value
+		lineRow, line = int(token/per), units.Ms(int64(token))
 	}
 	rows := make([]string, h)
 	var b strings.Builder
@@ -234,11 +224,11 @@ func (p *timeline) axis(row, h int, top int64, lineRow int) string {
 	label := ""
 	switch {
 	case row == h-1:
-		label = p.th.Cut(term.Ms(top), 4)
+		label = p.th.Cut(units.Ms(top), 4)
 	case row == 0:
 		label = "0"
 	case h >= 5 && row == h/2 && lineRow != row-1 && lineRow != row+1:
-		label = term.Ms(top / 2)
+		label = units.Ms(top / 2)
 	}
 	return p.th.Dim.On(fmt.Sprintf("%4s %s", label, p.th.G.V))
 }
@@ -251,14 +241,14 @@ var tokenColumns = []struct {
 	get     func(r *profile.Record) string
 }{
 	{"run.token", 9, 0, func(r *profile.Record) string { return fmt.Sprintf("%d.%d", r.Run, r.Step) }},
-	{"wall ms", 7, 0, func(r *profile.Record) string { return term.Ms(r.Wall) }},
-	{"compute", 7, 0, func(r *profile.Record) string { return term.Ms(r.Compute) }},
-	{"mgmt", 6, 2, func(r *profile.Record) string { return term.Ms(r.Mgmt) }},
-	{"stall", 6, 0, func(r *profile.Record) string { return term.Maybe(r.Stall, term.Ms, "") }},
-	{"other", 6, 3, func(r *profile.Record) string { return term.Ms(r.Other) }},
-	{"read MiB", 8, 1, func(r *profile.Record) string { return term.InMiB(float64(r.ExpertBytes)) }},
+	{"wall ms", 7, 0, func(r *profile.Record) string { return units.Ms(r.Wall) }},
+	{"compute", 7, 0, func(r *profile.Record) string { return units.Ms(r.Compute) }},
+	{"mgmt", 6, 2, func(r *profile.Record) string { return units.Ms(r.Mgmt) }},
+	{"stall", 6, 0, func(r *profile.Record) string { return r.Stall.Text(units.Ms, "") }},
+	{"other", 6, 3, func(r *profile.Record) string { return units.Ms(r.Other) }},
+	{"read MiB", 8, 1, func(r *profile.Record) string { return units.Mebibytes(r.ExpertBytes) }},
 	{"hit %", 5, 0, func(r *profile.Record) string {
-		return term.Maybe(profile.Ratio(100*float64(r.Hits), float64(r.Lookups)), term.Percent, "")
+		return profile.Ratio(100*float64(r.Hits), float64(r.Lookups)).Text(units.Percent, "")
 	}},
 	{"evict", 5, 0, func(r *profile.Record) string { return fmt.Sprint(r.Evictions) }},
 	{"re-read", 7, 1, func(r *profile.Record) string { return fmt.Sprint(r.Rereads) }},

@@ -1,5 +1,5 @@
 // Package term is what every part of the screen draws with: themes, lines that
-// fit, wrapped and cleaned text, formats of figures, what the terminal can do.
+// fit, wrapped and cleaned text, what the terminal can do.
 package term
 
 import (
