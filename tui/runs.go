@@ -367,7 +367,7 @@ func (l *runList) relation(g *ab.Group) (what, text, change string) {
 func (l *runList) detail(w, h int) []string {
 	th, g := l.th, l.picked()
 	r := g.Last()
-	rows := []string{th.Dim.On(term.Repeat(th.G.H, w))}
+	rows := []string{th.Dim.On(term.Repeat(th.G.Horizontal, w))}
 	add := func(st term.Style, s string) {
 		for _, line := range term.Wrap(nil, s, 0, w, th.Method) {
 			rows = append(rows, th.Pad(st.On(s[line.Start:line.End]), w))

@@ -209,32 +209,6 @@ func TestColours(t *testing.T) {
 	}
 }
 
-func TestDetect(t *testing.T) {
-	for _, c := range []struct {
-		env  string
-		want term.Caps
-	}{
-		{"TERM=xterm-256color LANG=en_GB.UTF-8", term.Caps{}},
-		{"TERM=xterm LC_ALL=C LANG=en_GB.UTF-8", term.Caps{ASCII: true, NotUTF8: true}},
-		{"TERM=xterm LC_CTYPE=C.utf8", term.Caps{}},
-		{"TERM=xterm", term.Caps{ASCII: true, NotUTF8: true}},
-		{"TERM=linux LANG=C.UTF-8", term.Caps{ASCII: true}},
-		{"TERM=dumb LANG=C.UTF-8", term.Caps{ASCII: true, Dumb: true}},
-		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=yes", term.Caps{NoColor: true}},
-		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=0", term.Caps{NoColor: true}},
-		{"TERM=xterm LANG=C.UTF-8 NO_COLOR=", term.Caps{}},
-	} {
-		got := term.Detect(strings.Fields(c.env))
-		if term.SpeaksUTF8(nil) { // a system whose console is always Unicode
-			c.want.NotUTF8 = false
-			c.want.ASCII = got.ASCII
-		}
-		if got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.env, got, c.want)
-		}
-	}
-}
-
 func TestTextForTerminalsWithoutUTF8(t *testing.T) {
 	h := loadingScreen(t, 120, 40, Options{}, newFake())
 	h.m.th.ASCIIText, h.m.th.G = true, term.ASCIIGlyphs

@@ -367,7 +367,7 @@ func (t *transcript) appendBlock(out []string, i, from int) []string {
 	if b.open && len(src) > 0 {
 		for _, l := range b.reasonLines.Lines {
 			if !emit(func() string {
-				return th.Dim.On(th.G.V) + " " + th.Pad(th.Note.On(th.Shown(strings.TrimRight(src[l.Start:l.End], " "))), t.w-2)
+				return th.Dim.On(th.G.Vertical) + " " + th.Pad(th.Note.On(th.Shown(strings.TrimRight(src[l.Start:l.End], " "))), t.w-2)
 			}) {
 				return out
 			}

@@ -125,7 +125,7 @@ func (m *Model) frame() string {
 		rows = append(rows, m.boxed(g.body, m.boxTop(m.runs.title(), m.paneBadge(false)), m.runs.render(m.w-4, g.body-2))...)
 	case paneScreen:
 		p := m.panes[m.picked]
-		rows = append(rows, m.boxed(g.body, m.paneTop(p, th.G.Tl, th.G.Tr, m.w, true), p.Render())...)
+		rows = append(rows, m.boxed(g.body, m.paneTop(p, th.G.TopLeft, th.G.TopRight, m.w, true), p.Render())...)
 	default:
 		rows = append(rows, m.mainBody(g)...)
 	}
@@ -160,12 +160,12 @@ func (m *Model) mainBody(g geometry) []string {
 }
 
 func (m *Model) boxTop(title string, badge term.Part) string {
-	return m.th.FrameTop(m.th.G.Tl, m.th.G.Tr, title, badge, m.w, true)
+	return m.th.FrameTop(m.th.G.TopLeft, m.th.G.TopRight, title, badge, m.w, true)
 }
 
 // boxed frames rows that fill the whole body.
 func (m *Model) boxed(h int, top string, rows []string) []string {
-	side := m.th.Focused.On(m.th.G.V)
+	side := m.th.Focused.On(m.th.G.Vertical)
 	out := append(make([]string, 0, h), top)
 	for i := range h - 2 {
 		line := term.Blanks(m.w - 4)
@@ -185,9 +185,9 @@ func (m *Model) chatBox(g geometry) []string {
 	if focused {
 		st = th.Focused
 	}
-	side := st.On(th.G.V)
+	side := st.On(th.G.Vertical)
 	out := make([]string, 0, g.body)
-	out = append(out, th.FrameTop(th.G.Tl, th.G.Tr, th.Title.On("chat"), term.Part{}, g.left, focused))
+	out = append(out, th.FrameTop(th.G.TopLeft, th.G.TopRight, th.Title.On("chat"), term.Part{}, g.left, focused))
 	for _, l := range m.chat.render() {
 		out = append(out, side+" "+l+" "+side)
 	}
@@ -214,9 +214,9 @@ func (m *Model) divider(w int, st term.Style) string {
 			key = "End"
 		}
 		hint := fmt.Sprintf("%s %s below: %s jumps there", th.G.Down, units.Plural(int64(n), "line"), key)
-		return st.On(th.G.TeeL+th.G.H) + " " + th.Read.On(hint) + " " + st.On(term.Repeat(th.G.H, w-5-th.Width(hint))+th.G.TeeR)
+		return st.On(th.G.TeeLeft+th.G.Horizontal) + " " + th.Read.On(hint) + " " + st.On(term.Repeat(th.G.Horizontal, w-5-th.Width(hint))+th.G.TeeRight)
 	}
-	return st.On(th.G.TeeL + term.Repeat(th.G.H, w-2) + th.G.TeeR)
+	return st.On(th.G.TeeLeft + term.Repeat(th.G.Horizontal, w-2) + th.G.TeeRight)
 }
 
 // paneBadge is what every pane must say of its figures, and whether it holds
@@ -249,15 +249,15 @@ func (m *Model) paneColumn(w int) []string {
 	var out []string
 	for i, p := range m.panes {
 		focused := m.focus == onPanes && i == m.picked
-		l, r := th.G.TeeL, th.G.TeeR
+		l, r := th.G.TeeLeft, th.G.TeeRight
 		if i == 0 {
-			l, r = th.G.Tl, th.G.Tr
+			l, r = th.G.TopLeft, th.G.TopRight
 		}
 		st := th.Frame
 		if focused {
 			st = th.Focused
 		}
-		side := st.On(th.G.V)
+		side := st.On(th.G.Vertical)
 		out = append(out, m.paneTop(p, l, r, w, focused))
 		for _, line := range p.Render() {
 			out = append(out, side+" "+line+" "+side)

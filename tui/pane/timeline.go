@@ -135,7 +135,7 @@ func (p *timeline) chart(h int) []string {
 	for row := h - 1; row >= 0; row-- {
 		b.Reset()
 		if row == lineRow && row > 0 && row < h-1 {
-			b.WriteString(th.Bold.On(th.PadLeft(line, 4)) + th.Dim.On(" "+th.G.V))
+			b.WriteString(th.Bold.On(th.PadLeft(line, 4)) + th.Dim.On(" "+th.G.Vertical))
 		} else {
 			b.WriteString(p.axis(row, h, top, lineRow))
 		}
@@ -155,7 +155,7 @@ func (p *timeline) chart(h int) []string {
 		for c := range cols {
 			st, g := term.Style(""), " "
 			if slots[c] == betweenRuns {
-				st, g = th.Dim, th.G.V
+				st, g = th.Dim, th.G.Vertical
 			} else if r, ok := p.s.Latest(slots[c]); ok {
 				st, g = p.cell(r, (float64(row)+0.5)*per)
 				if row == h-1 && float64(r.Wall) > float64(top)*1.02 {
@@ -230,7 +230,7 @@ func (p *timeline) axis(row, h int, top int64, lineRow int) string {
 	case h >= 5 && row == h/2 && lineRow != row-1 && lineRow != row+1:
 		label = units.Ms(top / 2)
 	}
-	return p.th.Dim.On(fmt.Sprintf("%4s %s", label, p.th.G.V))
+	return p.th.Dim.On(fmt.Sprintf("%4s %s", label, p.th.G.Vertical))
 }
 
 // tokenColumns are the figures of the table, the least important dropped first

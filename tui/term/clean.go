@@ -84,8 +84,8 @@ func hidden(r rune) bool {
 	return false
 }
 
-// ToASCII replaces what a terminal without UTF-8 would show as rubbish.
-func ToASCII(s string) string {
+// toASCII replaces what a terminal without UTF-8 would show as rubbish.
+func toASCII(s string) string {
 	ascii := true
 	for i := 0; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {

@@ -21,7 +21,7 @@ func Detect(environ []string) Caps {
 	}
 	t := Caps{
 		Dumb:    env["TERM"] == "dumb",
-		NotUTF8: !SpeaksUTF8(env),
+		NotUTF8: !speaksUTF8(env),
 		NoColor: env["NO_COLOR"] != "",
 	}
 	t.ASCII = t.NotUTF8 || t.Dumb || env["TERM"] == "linux" || legacyConsole(env)

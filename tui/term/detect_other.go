@@ -4,9 +4,9 @@ package term
 
 import "strings"
 
-// SpeaksUTF8 reads the locale as the C library does: the first of these that
+// speaksUTF8 reads the locale as the C library does: the first of these that
 // is set decides. None set is the C locale, which is ASCII.
-func SpeaksUTF8(env map[string]string) bool {
+func speaksUTF8(env map[string]string) bool {
 	for _, k := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env[k]); v != "" {
 			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")

@@ -1,7 +1,7 @@
 package term
 
-// SpeaksUTF8 is true: the console is written to in UTF-16 by the runtime.
-func SpeaksUTF8(map[string]string) bool { return true }
+// speaksUTF8 is true: the console is written to in UTF-16 by the runtime.
+func speaksUTF8(map[string]string) bool { return true }
 
 // legacyConsole reports the console host of old, whose fonts lack the finer
 // characters. Windows Terminal and the terminals of editors say who they are.

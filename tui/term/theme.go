@@ -31,7 +31,7 @@ type Theme struct {
 	Selected                        Style
 
 	G glyphs
-	// asciiText is set where the terminal's locale is not UTF-8: then the
+	// ASCIIText is set where the terminal's locale is not UTF-8: then the
 	// model's text is spelled in ASCII too.
 	ASCIIText bool
 	Method    ansi.Method
@@ -40,23 +40,27 @@ type Theme struct {
 // glyphs are the characters that are not letters. Each has an ASCII twin of
 // the same width, so that the two screens differ in nothing else.
 type glyphs struct {
-	H, V, Tl, Tr, Bl, Br, TeeL, TeeR string
-	Compute, Mgmt, Stall, Other      string
-	Full, Empty, Mark                string
-	Line, Over, Focus, Bullet, Warn  string
-	ellipsis, Down                   string
+	Horizontal, Vertical            string // a frame's edges
+	TopLeft, TopRight               string
+	BottomLeft, BottomRight         string
+	TeeLeft, TeeRight               string // where a line across meets the edges
+	Compute, Mgmt, Stall, Other     string // the parts of a token's time
+	Full, Empty, Mark               string // of a bar
+	Line, Over, Focus, Bullet, Warn string
+	ellipsis, Down                  string
 }
 
 var unicodeGlyphs = glyphs{
-	H: "─", V: "│", Tl: "╭", Tr: "╮", Bl: "╰", Br: "╯", TeeL: "├", TeeR: "┤",
+	Horizontal: "─", Vertical: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯", TeeLeft: "├", TeeRight: "┤",
 	Compute: "█", Mgmt: "▓", Stall: "▒", Other: "░",
 	Full: "█", Empty: "░", Mark: "│",
 	Line: "─", Over: "▲", Focus: "▶", Bullet: "•", Warn: "!",
 	ellipsis: "…", Down: "↓",
 }
 
+// ASCIIGlyphs are for terminals and readers that have no other characters.
 var ASCIIGlyphs = glyphs{
-	H: "-", V: "|", Tl: "+", Tr: "+", Bl: "+", Br: "+", TeeL: "+", TeeR: "+",
+	Horizontal: "-", Vertical: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+", TeeLeft: "+", TeeRight: "+",
 	Compute: "#", Mgmt: "=", Stall: ":", Other: ".",
 	Full: "#", Empty: ".", Mark: "|",
 	Line: "-", Over: "^", Focus: ">", Bullet: "*", Warn: "!",
@@ -106,7 +110,7 @@ func NewTheme(dark, ascii bool) *Theme {
 // Shown makes text from outside fit the terminal's character set.
 func (t *Theme) Shown(s string) string {
 	if t.ASCIIText {
-		return ToASCII(s)
+		return toASCII(s)
 	}
 	return s
 }
