@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"bmoe/internal/cli"
 	"bmoe/internal/host"
 )
 
@@ -29,7 +30,7 @@ type campaign struct {
 // run measures, writes the result to stdout, and the CSV file. A run that was
 // interrupted reports what it has; one that failed too, unless its output is one
 // JSON object, which is then left out.
-func (c *campaign) run(ctx context.Context, stdout io.Writer) error {
+func (c *campaign) run(ctx context.Context, stdout *cli.Output) error {
 	var out report
 	if c.opt.json {
 		out = &jsonReport{to: stdout}
@@ -44,8 +45,8 @@ func (c *campaign) run(ctx context.Context, stdout io.Writer) error {
 	if cerr := file.close(); err == nil {
 		err = cerr
 	}
-	failed := err != nil && !errors.Is(err, errInterrupted)
-	if failed && (c.opt.json || errors.Is(err, errStdoutClosed) || len(c.measurements) == 0) {
+	failed := err != nil && !errors.Is(err, context.Canceled)
+	if failed && (c.opt.json || errors.Is(err, cli.ErrStdoutClosed) || len(c.measurements) == 0) {
 		return err
 	}
 	summary := c.summarise()
@@ -82,7 +83,7 @@ func (c *campaign) measureAll(ctx context.Context, out report, file *csvFile) er
 			m, err := b.measure(ctx, one)
 			c.clear()
 			if ctx.Err() != nil {
-				return errInterrupted
+				return ctx.Err()
 			}
 			if err != nil {
 				return fmt.Errorf("row %q at %d lanes: %w", one.name(), one.lanes, err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"bmoe/flashio"
+	"bmoe/internal/cli"
 	"bmoe/internal/host"
 	"bmoe/internal/units"
 )
@@ -207,9 +208,9 @@ func (c *cell) check(s *subject) error {
 	if c.rangeMiB > 0 {
 		switch {
 		case units.FromMiB(c.rangeMiB) > s.size:
-			return usagef("--range-mb %d: %s has only %d MiB", c.rangeMiB, s.path, units.MiBDown(s.size))
+			return cli.Usagef("--range-mb %d: %s has only %d MiB", c.rangeMiB, s.path, units.MiBDown(s.size))
 		case units.FromMiB(c.rangeMiB) < window:
-			return usagef("--range-mb %d: one read takes %d bytes", c.rangeMiB, window)
+			return cli.Usagef("--range-mb %d: one read takes %d bytes", c.rangeMiB, window)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/internal/cli"
 	"bmoe/internal/host"
 )
 
@@ -145,7 +146,7 @@ func TestPlanRefusesWhatTheFileCannotServe(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", args, err, want)
 		}
-		var asked usageError
+		var asked cli.UsageError
 		if wantUsage := strings.Contains(args, "range-mb"); errors.As(err, &asked) != wantUsage {
 			t.Errorf("%q: bad usage %v, want %v", args, !wantUsage, wantUsage)
 		}

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strconv"
 
+	"bmoe/internal/cli"
 	"bmoe/internal/units"
 )
 
@@ -28,7 +29,7 @@ func createCSV(c *campaign) (*csvFile, error) {
 		return &csvFile{}, nil
 	}
 	if c.subject.is(c.opt.csv) {
-		return nil, usagef("--csv %s is the file to be read: it would be overwritten", c.opt.csv)
+		return nil, cli.Usagef("--csv %s is the file to be read: it would be overwritten", c.opt.csv)
 	}
 	file, err := os.Create(c.opt.csv)
 	if err != nil {

@@ -10,56 +10,44 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
-)
 
-// Exit codes.
-const (
-	exitDone        = 0
-	exitFailed      = 1   // the run failed: a bad file, an I/O error
-	exitUsage       = 2   // the command line is wrong
-	exitInterrupted = 130 // Ctrl+C
+	"bmoe/internal/cli"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	cli.IgnoreBrokenPipe()
+	ctx, stop := cli.Interruptible()
 	defer stop()
-	go func() { // a second Ctrl+C kills, should a read hang
-		<-ctx.Done()
-		stop()
-	}()
 	var progress io.Writer
-	if term.IsTerminal(int(os.Stderr.Fd())) {
+	if cli.IsTerminal(os.Stderr) {
 		progress = os.Stderr
 	}
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, progress))
+	err := run(ctx, os.Args[1:], cli.NewOutput(os.Stdout), progress)
+	os.Exit(cli.Finish(os.Stderr, "bmoe-iobench", err))
 }
 
 // run is the program. Progress goes to progress, which is nil unless a person
 // watches.
-func run(ctx context.Context, args []string, stdout, stderr, progress io.Writer) int {
+func run(ctx context.Context, args []string, out *cli.Output, progress io.Writer) error {
 	opt, err := parse(args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
-		return finish(stderr, writeText(stdout, usage()))
+		return out.Text(usage())
 	case err != nil:
-		fmt.Fprintf(stderr, "bmoe-iobench: %v (--help lists the flags)\n", err)
-		return exitUsage
+		return cli.UsageError{Err: err}
 	}
 	subject, err := inspect(opt)
 	if err != nil {
-		return finish(stderr, err)
+		return err
 	}
 	cells, err := plan(opt, subject)
 	if err != nil {
-		return finish(stderr, err)
+		return err
 	}
 	// A lane that comes back from its system call needs a processor at once,
 	// beside the compute load; waiting for one would look like a slow drive
@@ -71,41 +59,5 @@ func run(ctx context.Context, args []string, stdout, stderr, progress io.Writer)
 	runtime.GOMAXPROCS(procs)
 
 	c := &campaign{opt: opt, subject: subject, cells: cells, progress: progress}
-	return finish(stderr, c.run(ctx, stdout))
-}
-
-// usageError is an error in what was asked for, as opposed to one of the file or
-// the drive.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// errStdoutClosed ends a run whose reader has gone: nothing is left to say.
-var errStdoutClosed = errors.New("standard output is closed")
-
-// errInterrupted ends a run that the user broke off.
-var errInterrupted = errors.New("interrupted")
-
-// finish says what went wrong, if something did, and returns the exit code.
-func finish(stderr io.Writer, err error) int {
-	var asked usageError
-	switch {
-	case err == nil, errors.Is(err, errStdoutClosed):
-		return exitDone
-	case errors.Is(err, errInterrupted):
-		return exitInterrupted
-	}
-	fmt.Fprintf(stderr, "bmoe-iobench: %v\n", err)
-	if errors.As(err, &asked) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// writeText writes to standard output.
-func writeText(stdout io.Writer, text string) error {
-	if _, err := io.WriteString(stdout, text); err != nil {
-		return fmt.Errorf("%w: %v", errStdoutClosed, err)
-	}
-	return nil
+	return c.run(ctx, out)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bmoe/flashio"
+	"bmoe/internal/cli"
 	"bmoe/internal/units"
 
 	"github.com/spf13/pflag"
@@ -114,7 +115,7 @@ func usage() string {
 	return "What the drive gives, one variable a row.\n\n" +
 		"  bmoe-iobench --model PATH [flags]          sweep lanes and read sizes\n" +
 		"  bmoe-iobench --model PATH --table          every variable, and whether a mapping costs this host\n\n" +
-		"MiB/s counts the aligned windows that were served. Exit codes: 0 done, 1 failed, 2 bad usage, 130 interrupted.\n\n" +
+		"MiB/s counts the aligned windows that were served. Exit codes: " + cli.ExitCodes + "\n\n" +
 		flags(&raw{}).FlagUsagesWrapped(110)
 }
 

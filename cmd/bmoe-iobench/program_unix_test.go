@@ -56,9 +56,26 @@ func TestClosedOutputEndsTheRunQuietly(t *testing.T) {
 		t.Fatal(err)
 	}
 	pipe.Close()
-	cmd.Wait() // ends by SIGPIPE, as programs in a pipe do
-	if errs.String() != "" {
-		t.Errorf("stderr %q", errs.String())
+	if err := cmd.Wait(); err != nil || errs.String() != "" {
+		t.Errorf("%v, stderr %q", err, errs.String())
+	}
+}
+
+// Without room for the output, the run fails and says so.
+func TestOutputThatFails(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full: ", err)
+	}
+	defer full.Close()
+	path := testFile(t, 1<<20)
+	for _, args := range [][]string{{"--help"}, {"-m", path, "--lanes", "1", "--seconds", "0.05"}, {"-m", path, "--lanes", "1", "--seconds", "0.05", "--json"}} {
+		cmd := program(args...)
+		var errs strings.Builder
+		cmd.Stdout, cmd.Stderr = full, &errs
+		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != 1 || !strings.Contains(errs.String(), "writing to standard output: no space left") {
+			t.Errorf("%q: %v, %q", args, err, errs.String())
+		}
 	}
 }
 

@@ -3,11 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
 
+	"bmoe/internal/cli"
 	"bmoe/internal/units"
 )
 
@@ -35,7 +35,7 @@ func exact(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 // textReport writes a table for people. Without repeats each row appears when it
 // has been measured; otherwise all appear at the end.
 type textReport struct {
-	to        io.Writer
+	to        *cli.Output
 	c         *campaign
 	nameWidth int
 	streaming bool
@@ -43,7 +43,7 @@ type textReport struct {
 	notes     []string
 }
 
-func newTextReport(to io.Writer, c *campaign) *textReport {
+func newTextReport(to *cli.Output, c *campaign) *textReport {
 	t := &textReport{to: to, c: c, streaming: c.opt.repeats == 1 && !c.opt.table, noteOf: map[string]int{}}
 	t.nameWidth = len("variable")
 	for _, one := range c.cells {
@@ -77,14 +77,14 @@ func (t *textReport) begin() error {
 		fmt.Fprintf(&head, " %8s", "of drive")
 	}
 	fmt.Fprintf(&head, " %8s %8s %8s %8s %10s  %s\n", "mean ms", "p50 ms", "p99 ms", "reads", "CPUms/GiB", "mode")
-	return writeText(t.to, head.String())
+	return t.to.Text(head.String())
 }
 
 func (t *textReport) measured(m *measurement) error {
 	if !t.streaming {
 		return nil
 	}
-	return writeText(t.to, t.line(newRow(m.cell, []*measurement{m})))
+	return t.to.Text(t.line(newRow(m.cell, []*measurement{m})))
 }
 
 // line formats one row. Its notes become footnotes, one number per text.
@@ -166,7 +166,7 @@ func (t *textReport) end(s *summary) error {
 	case s.silence != "":
 		fmt.Fprintf(&b, "no verdict: %s\n", s.silence)
 	}
-	return writeText(t.to, b.String())
+	return t.to.Text(b.String())
 }
 
 // String is the peak in words.
@@ -184,7 +184,7 @@ func (p peak) String() string {
 func laneCount(n int) string { return units.Plural(int64(n), "lane") }
 
 // jsonReport writes one object at the end.
-type jsonReport struct{ to io.Writer }
+type jsonReport struct{ to *cli.Output }
 
 func (*jsonReport) begin() error                { return nil }
 func (*jsonReport) measured(*measurement) error { return nil }
@@ -272,5 +272,5 @@ func (j *jsonReport) end(s *summary) error {
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
-	return writeText(j.to, string(text)+"\n")
+	return j.to.Text(string(text) + "\n")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"bmoe/flashio"
+	"bmoe/internal/cli"
 	"bmoe/internal/units"
 )
 
@@ -152,7 +153,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 	m.add(cell{lanes: 4}, direct, 1000)
 	s := m.c.summarise()
 	var text bytes.Buffer
-	r := newTextReport(&text, &m.c)
+	r := newTextReport(cli.NewOutput(&text), &m.c)
 	if err := r.end(s); err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestUnknownIsNeverZero(t *testing.T) {
 		t.Errorf("%q", line)
 	}
 	text.Reset()
-	if err := (&jsonReport{&text}).end(s); err != nil {
+	if err := (&jsonReport{cli.NewOutput(&text)}).end(s); err != nil {
 		t.Fatal(err)
 	}
 	var result struct {

@@ -8,33 +8,24 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"time"
 
 	"bmoe/engine/gguf"
 	"bmoe/engine/gguf/synth"
+	"bmoe/internal/cli"
 	"bmoe/internal/clock"
 	"bmoe/internal/units"
 
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
-)
-
-// Exit codes, the same for all of bmoe's commands.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	cli.IgnoreBrokenPipe()
+	ctx, stop := cli.Interruptible()
 	defer stop()
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, term.IsTerminal(int(os.Stderr.Fd())))
-	os.Exit(code)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, cli.IsTerminal(os.Stderr)))
 }
 
 // options is the command line.
@@ -47,21 +38,26 @@ type options struct {
 
 // run is the command; live says whether progress may be shown on stderr.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool) int {
+	err := makeModel(ctx, args, cli.NewOutput(stdout), stderr, live)
+	code := cli.Finish(stderr, "bmoe-mkmodel", err)
+	if code == cli.Interrupted {
+		fmt.Fprintln(stderr, "bmoe-mkmodel: interrupted; nothing was left behind")
+	}
+	return code
+}
+
+// makeModel writes the model that the command line describes.
+func makeModel(ctx context.Context, args []string, out *cli.Output, stderr io.Writer, live bool) error {
 	o, fs, err := parse(args)
 	if errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprint(stdout, usage(fs))
-		return exitOK
-	}
-	fail := func(code int, err error) int {
-		fmt.Fprintf(stderr, "bmoe-mkmodel: %v\n", err)
-		return code
+		return out.Text(usage(fs))
 	}
 	if err != nil {
-		return fail(exitUsage, fmt.Errorf("%w; --help lists the flags", err))
+		return cli.UsageError{Err: err}
 	}
 	m, err := synth.New(o.spec)
 	if err != nil {
-		return fail(exitUsage, err)
+		return cli.UsageError{Err: err}
 	}
 	var show *progress
 	if live && !o.quiet {
@@ -70,19 +66,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, live bool
 	start := clock.Now()
 	err = m.Write(ctx, o.out, show.report)
 	show.end()
-	switch {
-	case errors.Is(err, context.Canceled):
-		return fail(exitInterrupted, errors.New("interrupted; nothing was left behind"))
-	case err != nil:
-		return fail(exitFailed, err)
+	if err != nil || o.quiet {
+		return err
 	}
-	if !o.quiet {
-		took := clock.Since(start)
-		paths := gguf.ShardPaths(o.out, max(1, o.spec.Shards))
-		fmt.Fprintf(stdout, "%s: %s of weights in %s s, %s MiB/s\n", strings.Join(paths, ", "), units.BinarySize(m.Bytes()),
-			units.Decimals(took.Seconds(), 1), units.Decimals(units.InMiB(m.Bytes())/took.Seconds(), 0))
-	}
-	return exitOK
+	took := clock.Since(start)
+	paths := gguf.ShardPaths(o.out, max(1, o.spec.Shards))
+	return out.Text(fmt.Sprintf("%s: %s of weights in %s s, %s MiB/s\n", strings.Join(paths, ", "), units.BinarySize(m.Bytes()),
+		units.Decimals(took.Seconds(), 1), units.Decimals(units.InMiB(m.Bytes())/took.Seconds(), 0)))
 }
 
 // parse reads the command line. A preset gives the shape, flags change it.

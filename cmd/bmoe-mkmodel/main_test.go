@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bmoe/engine/gguf"
+	"bmoe/internal/cli"
 	"bmoe/internal/clock"
 )
 
@@ -24,7 +25,7 @@ func TestWritesWhatTheFlagsSay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	code, out, errs := call(t.Context(), "-o", path, "--layers", "3", "--embd=64", "--heads", "4", "--kv-heads", "1", "--head-dim", "16", "--experts", "5",
 		"--used", "2", "--expert-ff", "32", "--vocab", "300", "--ctx", "128", "--type", "f16", "--tied", "--yarn", "4", "--split", "3", "--seed", "9", "--name", "Test")
-	if code != exitOK || errs != "" || !strings.Contains(out, "m-00001-of-00003.gguf") {
+	if code != cli.Done || errs != "" || !strings.Contains(out, "m-00001-of-00003.gguf") {
 		t.Fatalf("exit %d: %q %q", code, out, errs)
 	}
 	f, err := gguf.Open(gguf.ShardPaths(path, 3)[0])
@@ -58,7 +59,7 @@ func TestPresetAndSeed(t *testing.T) {
 	} {
 		path := filepath.Join(dir, name)
 		code, out, errs := call(t.Context(), append(args, "--quiet", "--layers", "1", "--experts", "4", path)...)
-		if code != exitOK || out != "" || errs != "" {
+		if code != cli.Done || out != "" || errs != "" {
 			t.Fatalf("exit %d: %q %q", code, out, errs)
 		}
 		b, err := os.ReadFile(path)
@@ -83,24 +84,24 @@ func TestExitCodes(t *testing.T) {
 		code int
 		text string
 	}{
-		{t.Context(), []string{"--help"}, exitOK, ""},
-		{t.Context(), nil, exitUsage, "--out"},
-		{t.Context(), []string{"-o", path, "more"}, exitUsage, `"more"`},
-		{t.Context(), []string{"-o", path, "--no-such-flag"}, exitUsage, "no-such-flag"},
-		{t.Context(), []string{"-o", path, "--layers", "many"}, exitUsage, "layers"},
-		{t.Context(), []string{"-o", path, "--layers", "0"}, exitUsage, "layers is 0"},
-		{t.Context(), []string{"-o", path, "--preset", "huge"}, exitUsage, `preset "huge"`},
-		{t.Context(), []string{"-o", path, "--type", "Q9"}, exitUsage, `type "Q9"`},
-		{t.Context(), []string{"-o", path, "--type", "Q4_K", "--expert-ff", "32"}, exitUsage, "blocks of 256"},
-		{t.Context(), []string{"-o", filepath.Join(dir, "none", "m.gguf")}, exitFailed, filepath.Join(dir, "none", "m.gguf")},
-		{t.Context(), []string{"-o", dir}, exitFailed, "is a directory"},
-		{stopped, []string{"-o", path}, exitInterrupted, "interrupted"},
+		{t.Context(), []string{"--help"}, cli.Done, ""},
+		{t.Context(), nil, cli.Usage, "--out"},
+		{t.Context(), []string{"-o", path, "more"}, cli.Usage, `"more"`},
+		{t.Context(), []string{"-o", path, "--no-such-flag"}, cli.Usage, "no-such-flag"},
+		{t.Context(), []string{"-o", path, "--layers", "many"}, cli.Usage, "layers"},
+		{t.Context(), []string{"-o", path, "--layers", "0"}, cli.Usage, "layers is 0"},
+		{t.Context(), []string{"-o", path, "--preset", "huge"}, cli.Usage, `preset "huge"`},
+		{t.Context(), []string{"-o", path, "--type", "Q9"}, cli.Usage, `type "Q9"`},
+		{t.Context(), []string{"-o", path, "--type", "Q4_K", "--expert-ff", "32"}, cli.Usage, "blocks of 256"},
+		{t.Context(), []string{"-o", filepath.Join(dir, "none", "m.gguf")}, cli.Failed, filepath.Join(dir, "none", "m.gguf")},
+		{t.Context(), []string{"-o", dir}, cli.Failed, "is a directory"},
+		{stopped, []string{"-o", path}, cli.Interrupted, "interrupted"},
 	} {
 		code, out, errs := call(c.ctx, c.args...)
 		if code != c.code || !strings.Contains(errs, c.text) {
 			t.Errorf("%q: exit %d, %q; want %d, %q", c.args, code, errs, c.code, c.text)
 		}
-		if (code == exitOK) == (out == "") || (errs != "") != (code != exitOK) || strings.Count(errs, "\n") > 1 {
+		if (code == cli.Done) == (out == "") || (errs != "") != (code != cli.Done) || strings.Count(errs, "\n") > 1 {
 			t.Errorf("%q: printed %q and %q", c.args, out, errs)
 		}
 	}

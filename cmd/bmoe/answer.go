@@ -10,6 +10,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/cli"
 	"bmoe/internal/clock"
 	"bmoe/profile"
 	"bmoe/tui/term"
@@ -24,7 +25,7 @@ type reporter interface {
 }
 
 // answer is the plain run: one prompt, one answer.
-func answer(ctx context.Context, o *options, out *output) error {
+func answer(ctx context.Context, o *options, out *cli.Output) error {
 	prompt, err := o.readPrompt(ctx)
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func answer(ctx context.Context, o *options, out *output) error {
 		rep = &progressReport{out: out, session: s}
 	default:
 		status.lines = true // who reads JSON has it there
-		rep = &textReport{out: out, status: status, safe: isTerminal(os.Stdout)}
+		rep = &textReport{out: out, status: status, safe: cli.IsTerminal(os.Stdout)}
 	}
 	err = generate(ctx, s, o, prompt, rep, status, clock.Now()-began)
 	if cerr := s.Close(); err == nil && cerr != nil {
@@ -102,8 +103,8 @@ func (o *options) readPrompt(ctx context.Context) (string, error) {
 		switch {
 		case o.given("file") && o.file != "-":
 			text, err = readFile(ctx, o.file, "prompt", true)
-		case !o.given("file") && isTerminal(os.Stdin):
-			return "", usagef("nothing to answer: give -p TEXT or -f PATH, or pipe the prompt in")
+		case !o.given("file") && cli.IsTerminal(os.Stdin):
+			return "", cli.Usagef("nothing to answer: give -p TEXT or -f PATH, or pipe the prompt in")
 		default:
 			text, err = readAll(ctx, "prompt from standard input", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil })
 		}
@@ -114,13 +115,13 @@ func (o *options) readPrompt(ctx context.Context) (string, error) {
 		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
 	}
 	if strings.TrimSpace(text) == "" && !o.cfg.Raw || text == "" {
-		return "", usagef("the prompt is empty: give -p TEXT or -f PATH, or pipe the prompt in")
+		return "", cli.Usagef("the prompt is empty: give -p TEXT or -f PATH, or pipe the prompt in")
 	}
 	return text, nil
 }
 
 // jsonReport prints the result, and nothing before.
-type jsonReport struct{ out *output }
+type jsonReport struct{ out *cli.Output }
 
 func (r jsonReport) opened(*engine.Session, int64) error { return nil }
 
@@ -130,14 +131,14 @@ func (r jsonReport) delta(backend.Delta) error { return nil }
 
 func (r jsonReport) finished(run *backend.Run) error {
 	run.Result.Build = versionText()
-	return r.out.line("", &run.Result)
+	return r.out.Line("", &run.Result)
 }
 
 // textReport streams the answer to standard output. What the model thinks
 // goes to standard error: it is not the answer, but a silent program looks
 // like one that hangs.
 type textReport struct {
-	out      *output
+	out      *cli.Output
 	status   *status
 	safe     bool // standard output is a terminal
 	last     byte // of the answer so far
@@ -162,9 +163,9 @@ func (r *textReport) delta(d backend.Delta) error {
 	r.endThinking()
 	r.last = d.Text[len(d.Text)-1]
 	if r.safe {
-		return r.out.text(term.Clean(d.Text))
+		return r.out.Text(term.Clean(d.Text))
 	}
-	return r.out.text(d.Text)
+	return r.out.Text(d.Text)
 }
 
 func (r *textReport) endThinking() {
@@ -179,7 +180,7 @@ func (r *textReport) finished(run *backend.Run) error {
 		fmt.Fprintln(os.Stderr)
 	}
 	if r.last != 0 && r.last != '\n' {
-		if err := r.out.text("\n"); err != nil {
+		if err := r.out.Text("\n"); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/cli"
 	"bmoe/internal/tty"
 	"bmoe/tui"
 )
@@ -45,7 +46,7 @@ func chat(o *options) error {
 
 // begin reads the header of the model.
 func (o *options) begin() (*engine.Opening, error) {
-	ctx, stop := interruptible()
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	c, err := o.config(ctx)
 	if err != nil {

@@ -7,11 +7,13 @@ import (
 	"io"
 	"math"
 	"os"
+
+	"bmoe/internal/cli"
 )
 
 // eval runs the model over given ids. It prints the likeliest token after each
 // position, and writes the logits if a file is named.
-func eval(ctx context.Context, o *options, out *output) error {
+func eval(ctx context.Context, o *options, out *cli.Output) error {
 	s, err := o.open(ctx, nil)
 	if err != nil {
 		return err
@@ -38,7 +40,7 @@ func eval(ctx context.Context, o *options, out *output) error {
 			}
 		}
 	}
-	return out.line("", struct {
+	return out.Line("", struct {
 		Tokens int   `json:"n_tokens"`
 		Vocab  int   `json:"n_vocab"`
 		Argmax []int `json:"argmax"`

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"bmoe/internal/cli"
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
 	"bmoe/tui/term"
@@ -27,5 +28,5 @@ func fail(p *crash.Panic) int {
 	if os.Getenv(debugVariable) != "" {
 		os.Stderr.Write(p.Stack)
 	}
-	return exitFailed
+	return cli.Failed
 }

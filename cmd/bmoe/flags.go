@@ -2,12 +2,12 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/cli"
 
 	"github.com/spf13/pflag"
 )
@@ -116,11 +116,6 @@ func newOptions() *options {
 // errHelp asks for the help.
 var errHelp = errors.New("help")
 
-// usageError is a wrong command line.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
 // parse reads the command line.
 func parse(args []string) (*options, error) {
 	o := newOptions()
@@ -137,13 +132,13 @@ func (o *options) parse(args []string) error {
 	err := f.Parse(args)
 	o.given = f.Changed
 	if h := f.Lookup("help"); h.Changed && slices.ContainsFunc(args, func(a string) bool { return len(a) > 2 && strings.HasPrefix(a, "-h") && a[1] != '-' }) {
-		return usagef("-h stands alone: it prints the help")
+		return cli.Usagef("-h stands alone: it prints the help")
 	}
 	if f.Changed("help") {
 		return errHelp
 	}
 	if err != nil {
-		return usageError{err}
+		return cli.UsageError{Err: err}
 	}
 	if err := o.takeArgs(f.Args()); err != nil {
 		return err
@@ -155,19 +150,19 @@ func (o *options) parse(args []string) error {
 func (o *options) takeArgs(args []string) error {
 	for _, a := range args {
 		if slices.Contains([]string{"true", "false", "on", "off"}, a) {
-			return usagef("%q stands alone: a switch takes its value behind an equals sign, as in --moe-stream=false", a)
+			return cli.Usagef("%q stands alone: a switch takes its value behind an equals sign, as in --moe-stream=false", a)
 		}
 	}
 	switch {
 	case len(args) > 1:
-		return usagef("unexpected argument %q: one model at most", args[1])
+		return cli.Usagef("unexpected argument %q: one model at most", args[1])
 	case len(args) == 1 && o.given("model"):
-		return usagef("two models: %q and %q", o.cfg.Model, args[0])
+		return cli.Usagef("two models: %q and %q", o.cfg.Model, args[0])
 	case len(args) == 1:
 		o.cfg.Model = args[0]
 	}
 	if o.cfg.Model == "" && (o.given("model") || len(args) == 1) {
-		return usagef("the model's path is empty")
+		return cli.Usagef("the model's path is empty")
 	}
 	return nil
 }
@@ -179,7 +174,7 @@ func (o *options) check() error {
 	}
 	for _, n := range needs {
 		if o.given(n[0]) && !o.given(n[1]) {
-			return usagef("--%s does nothing without --%s", n[0], n[1])
+			return cli.Usagef("--%s does nothing without --%s", n[0], n[1])
 		}
 	}
 	excludes := [][]string{
@@ -194,7 +189,7 @@ func (o *options) check() error {
 			}
 		}
 		if len(both) > 1 {
-			return usagef("%s and %s exclude each other", both[0], both[1])
+			return cli.Usagef("%s and %s exclude each other", both[0], both[1])
 		}
 	}
 	return nil

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"bmoe/internal/cli"
 )
 
 // usageLines are the ways to call the program.
@@ -17,7 +19,6 @@ var usageLines = [][2]string{
 const (
 	purpose      = "chat with mixture-of-experts models bigger than memory, and see where every token's time goes"
 	withoutModel = "Without a model the demo model is used."
-	exitCodes    = "0 done, 1 failed, 2 bad usage, 130 interrupted."
 )
 
 // usage is the text of --help.
@@ -51,7 +52,7 @@ func usage() string {
 			}
 		}
 	}
-	b.WriteString("\nExit codes: " + exitCodes + "\nEnvironment:\n")
+	b.WriteString("\nExit codes: " + cli.ExitCodes + "\nEnvironment:\n")
 	for _, v := range environment {
 		fmt.Fprintf(&b, "  %s %s\n", v[0], v[1])
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
 	"runtime/debug"
 
@@ -17,21 +16,11 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/engine/demo"
 	"bmoe/engine/model"
+	"bmoe/internal/cli"
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
 	"bmoe/internal/units"
 	"bmoe/tui"
-	"bmoe/tui/term"
-
-	xterm "golang.org/x/term"
-)
-
-// Exit codes.
-const (
-	exitDone        = 0
-	exitFailed      = 1   // the run failed: a bad file, an I/O error
-	exitUsage       = 2   // the command line is wrong
-	exitInterrupted = 130 // Ctrl+C
 )
 
 // debugVariable names the environment variable that shows the stack of a
@@ -46,9 +35,9 @@ func main() {
 		debug.SetTraceback("none") // what ends the program without having been caught
 	}
 	crash.Handle(func(p *crash.Panic) { os.Exit(fail(p)) })
-	ignoreBrokenPipe()
+	cli.IgnoreBrokenPipe()
 	code := run(os.Args[1:])
-	if code != exitDone && code != exitInterrupted {
+	if code != cli.Done && code != cli.Interrupted {
 		holdConsole()
 	}
 	os.Exit(code)
@@ -62,11 +51,11 @@ func run(args []string) (code int) {
 		}
 	}()
 	opt, err := parse(args)
-	out := newOutput(os.Stdout)
+	out := cli.NewOutput(os.Stdout)
 	if err == nil {
 		err = dispatch(opt, out)
 	} else if errors.Is(err, errHelp) {
-		err = out.text(usage())
+		err = out.Text(usage())
 	}
 	if p := new(tui.PanicError); errors.As(err, p) {
 		return fail(p.Panic)
@@ -75,19 +64,15 @@ func run(args []string) (code int) {
 	if err != nil {
 		err = opt.worded(err)
 	}
-	if code == exitFailed || code == exitUsage {
+	if code == cli.Failed || code == cli.Usage {
 		if opt.progress && !opt.json {
 			// Whoever reads the lines learns of the error from them too.
-			if perr := out.line("BMOE_ERROR", errorLine{Fatal: true, Msg: err.Error()}); perr != nil && !errors.Is(perr, errStdoutClosed) {
+			if perr := out.Line("BMOE_ERROR", errorLine{Fatal: true, Msg: err.Error()}); perr != nil && !errors.Is(perr, cli.ErrStdoutClosed) {
 				err = errors.Join(err, perr)
 			}
 		}
-		hint := ""
-		if code == exitUsage && errors.As(err, new(usageError)) {
-			hint = " (--help lists the flags)"
-		}
-		fmt.Fprintf(os.Stderr, "bmoe: %s%s\n", term.CleanLine(err.Error()), hint)
 	}
+	cli.Tell(os.Stderr, "bmoe", err, code)
 	return code
 }
 
@@ -120,32 +105,30 @@ func (e wordedError) Unwrap() error { return e.error }
 
 // exitCode returns the exit code for what ended the program.
 func exitCode(err error) int {
-	var asked usageError
-	var cannot *engine.UsageError
-	var refused *backend.SettingError
+	code := cli.ExitCode(err)
 	switch {
-	case err == nil, errors.Is(err, errStdoutClosed): // nobody is left to tell
-		return exitDone
-	case errors.Is(err, context.Canceled), errors.Is(err, tui.ErrInterrupted):
-		return exitInterrupted
-	case errors.As(err, &asked), errors.As(err, &cannot), errors.As(err, &refused):
-		return exitUsage
+	case code != cli.Failed:
+		return code
+	case errors.Is(err, tui.ErrInterrupted):
+		return cli.Interrupted
+	case errors.As(err, new(*engine.UsageError)), errors.As(err, new(*backend.SettingError)):
+		return cli.Usage
 	}
-	return exitFailed
+	return code
 }
 
 // dispatch does what the command line asks for.
-func dispatch(o *options, out *output) error {
+func dispatch(o *options, out *cli.Output) error {
 	switch {
 	case o.version:
-		return out.text(versionText() + "\n")
+		return out.Text(versionText() + "\n")
 	case o.completion != "":
-		return out.text(completion(o.completion, o.sections()))
+		return out.Text(completion(o.completion, o.sections()))
 	case o.manPage:
-		return out.text(manPage(o.sections()))
+		return out.Text(manPage(o.sections()))
 	case o.listArchs:
 		for _, name := range model.Archs() {
-			if err := out.text(name + "\n"); err != nil {
+			if err := out.Text(name + "\n"); err != nil {
 				return err
 			}
 		}
@@ -153,7 +136,7 @@ func dispatch(o *options, out *output) error {
 	case o.chats():
 		return chat(o)
 	}
-	ctx, stop := interruptible()
+	ctx, stop := cli.Interruptible()
 	defer stop()
 	switch {
 	case o.given("tokenize"):
@@ -174,17 +157,7 @@ func (o *options) chats() bool {
 			return false
 		}
 	}
-	return o.plain || isTerminal(os.Stdin) && isTerminal(os.Stdout)
-}
-
-func isTerminal(f *os.File) bool { return xterm.IsTerminal(int(f.Fd())) }
-
-// interruptible returns a context that Ctrl+C ends; a second Ctrl+C kills, in
-// case something hangs.
-func interruptible() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	return o.plain || cli.IsTerminal(os.Stdin) && cli.IsTerminal(os.Stdout)
 }
 
 // modelPath returns the model's path: the demo's if none was given.

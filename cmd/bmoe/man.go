@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"bmoe/engine/demo"
+	"bmoe/internal/cli"
 )
 
 // roff protects a text from the formatter: a backslash begins a request within
@@ -54,7 +55,7 @@ func manPage(sections []section) string {
 		}
 	}
 	heading("exit status")
-	b.WriteString(roff(exitCodes) + "\n")
+	b.WriteString(roff(cli.ExitCodes) + "\n")
 	heading("environment")
 	for _, v := range environment {
 		fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(v[0]), roff(v[1]))

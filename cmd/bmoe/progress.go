@@ -5,6 +5,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/cli"
 	"bmoe/internal/units"
 	"bmoe/profile"
 )
@@ -96,7 +97,7 @@ const runID = 1
 
 // progressReport writes the lines.
 type progressReport struct {
-	out     *output
+	out     *cli.Output
 	session *engine.Session
 	snap    profile.Snapshot
 
@@ -108,7 +109,7 @@ func (r *progressReport) opened(s *engine.Session, loadNanos int64) error {
 	s.Snapshot(&r.snap)
 	m := &r.snap.Model
 	ready := readyLine{Load: units.InSeconds(loadNanos), Arch: m.Arch, Ctx: r.snap.Ctx, Think: thinkControl(s), Experts: m.ExpertsUsed}
-	return errors.Join(r.out.line("BMOE_READY", ready), r.out.line("BMOE_BEGIN", beginLine{runID}))
+	return errors.Join(r.out.Line("BMOE_READY", ready), r.out.Line("BMOE_BEGIN", beginLine{runID}))
 }
 
 // thinkControl says how --no-think can be honoured: "template" if passing it on
@@ -125,7 +126,7 @@ func thinkControl(b backend.Backend) string {
 // tokens there are.
 func (r *progressReport) prefilled(done, of int) error {
 	r.session.Snapshot(&r.snap)
-	return r.out.line("BMOE_PREFILL", prefillLine{Done: done, Prompt: of, Elapsed: units.InSeconds(r.snap.Elapsed),
+	return r.out.Line("BMOE_PREFILL", prefillLine{Done: done, Prompt: of, Elapsed: units.InSeconds(r.snap.Elapsed),
 		Left: profile.In(r.snap.PrefillLeft(), units.Second)})
 }
 
@@ -147,13 +148,13 @@ func (r *progressReport) delta(d backend.Delta) error {
 			line.IO, line.Read = ms(c.IO), profile.Some(units.InMiB(c.ExpertBytes))
 			line.Hit = profile.Ratio(100*float64(r.hits), float64(r.lookups))
 			if c.ExpertBytes > 0 {
-				if err := r.out.line("BMOE_LOAD", loadLine{line.Read.Value, line.IO.Value}); err != nil {
+				if err := r.out.Line("BMOE_LOAD", loadLine{line.Read.Value, line.IO.Value}); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return r.out.line("BMOE_PROGRESS", line)
+	return r.out.Line("BMOE_PROGRESS", line)
 }
 
 func (r *progressReport) finished(run *backend.Run) error {
@@ -173,5 +174,5 @@ func (r *progressReport) finished(run *backend.Run) error {
 		done.IO = profile.Ratio(units.InSeconds(sum.IO), float64(sum.Tokens))
 		done.Read = profile.Some(units.InMiB(sum.ExpertBytes))
 	}
-	return r.out.line("BMOE_DONE", done)
+	return r.out.Line("BMOE_DONE", done)
 }

@@ -22,6 +22,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/engine/pool"
 	"bmoe/flashio"
+	"bmoe/internal/cli"
 	"bmoe/internal/conform"
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
@@ -312,7 +313,7 @@ func TestHangUpWithSIGHUPIgnored(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the program goes on without its terminal")
 	}
-	if code := x.cmd.ProcessState.ExitCode(); code != exitInterrupted {
+	if code := x.cmd.ProcessState.ExitCode(); code != cli.Interrupted {
 		t.Errorf("exit code %d", code)
 	}
 }
@@ -365,7 +366,7 @@ func TestASignalEndsABlockedProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted || *after != *before {
+	if code := cmd.ProcessState.ExitCode(); code != cli.Interrupted || *after != *before {
 		t.Errorf("exit code %d, mode restored %v", code, *after == *before)
 	}
 }
@@ -379,8 +380,8 @@ func TestFaultsGiveTheTerminalBack(t *testing.T) {
 		place string // in the report
 		line  string // on the terminal
 	}{
-		{"lane", exitFailed, "faultyHandle.ReadAt", "failed within itself: lane: no room for"},
-		{"worker", exitFailed, "faultyLoop).Work", "failed within itself: engine: a fault on a worker"},
+		{"lane", cli.Failed, "faultyHandle.ReadAt", "failed within itself: lane: no room for"},
+		{"worker", cli.Failed, "faultyLoop).Work", "failed within itself: engine: a fault on a worker"},
 		{"fatal", 2, "bmoe.deep", "failed within itself: a fatal error of the runtime"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {

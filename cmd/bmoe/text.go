@@ -9,6 +9,7 @@ import (
 	"bmoe/engine"
 	dialogue "bmoe/engine/chat"
 	"bmoe/engine/tokenizer"
+	"bmoe/internal/cli"
 	"bmoe/tui/term"
 )
 
@@ -34,12 +35,12 @@ func warnOf(notice string) {
 }
 
 // tokenize prints the ids of a text.
-func tokenize(ctx context.Context, o *options, out *output) error {
+func tokenize(ctx context.Context, o *options, out *cli.Output) error {
 	t, _, err := o.openText(ctx)
 	if err != nil {
 		return err
 	}
-	return out.line("", orEmpty(t.Tokenizer.Encode(o.tokenize, tokenizer.Options{ParseSpecial: o.cfg.ParseSpecial})))
+	return out.Line("", orEmpty(t.Tokenizer.Encode(o.tokenize, tokenizer.Options{ParseSpecial: o.cfg.ParseSpecial})))
 }
 
 // orEmpty is [] rather than null in JSON.
@@ -51,13 +52,13 @@ func orEmpty(ids []int32) []int32 {
 }
 
 // showPrompt prints what the model would see, and the ids of it.
-func showPrompt(ctx context.Context, o *options, out *output) error {
+func showPrompt(ctx context.Context, o *options, out *cli.Output) error {
 	prompt, ids, err := o.render(ctx)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		return out.line("", struct {
+		return out.Line("", struct {
 			Prompt string  `json:"prompt"`
 			IDs    []int32 `json:"ids"`
 		}{prompt, orEmpty(ids)})
@@ -66,10 +67,10 @@ func showPrompt(ctx context.Context, o *options, out *output) error {
 	if err != nil {
 		return err
 	}
-	if isTerminal(os.Stdout) {
+	if cli.IsTerminal(os.Stdout) {
 		prompt = term.Clean(prompt)
 	}
-	return out.text(fmt.Sprintf("%s\n%s\n", prompt, b))
+	return out.Text(fmt.Sprintf("%s\n%s\n", prompt, b))
 }
 
 // render returns the prompt as the model would get it.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package cli
 
 import (
 	"errors"
@@ -8,12 +8,9 @@ import (
 	"syscall"
 )
 
-// ignoreBrokenPipe makes a write to a closed pipe an error in place of a
+// IgnoreBrokenPipe makes a write to a closed pipe an error in place of a
 // signal, so that the run ends in order.
-func ignoreBrokenPipe() { signal.Ignore(syscall.SIGPIPE) }
+func IgnoreBrokenPipe() { signal.Ignore(syscall.SIGPIPE) }
 
 // isClosedPipe reports whether a write failed because the reader has gone.
 func isClosedPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
-
-// holdConsole does nothing: a terminal stays when its program ends.
-func holdConsole() {}

@@ -2,21 +2,14 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"os"
 	"unsafe"
 
+	"bmoe/internal/cli"
+
 	"golang.org/x/sys/windows"
 )
-
-// ignoreBrokenPipe has nothing to do: there is no such signal.
-func ignoreBrokenPipe() {}
-
-// isClosedPipe reports whether a write failed because the reader has gone.
-func isClosedPipe(err error) bool {
-	return errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_NO_DATA)
-}
 
 var getConsoleProcessList = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetConsoleProcessList")
 
@@ -24,7 +17,7 @@ var getConsoleProcessList = windows.NewLazySystemDLL("kernel32.dll").NewProc("Ge
 // alone, by a double click: it would close before anybody has read why the
 // program ended.
 func holdConsole() {
-	if !isTerminal(os.Stdin) || getConsoleProcessList.Find() != nil {
+	if !cli.IsTerminal(os.Stdin) || getConsoleProcessList.Find() != nil {
 		return
 	}
 	var ids [2]uint32

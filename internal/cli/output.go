@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -10,25 +10,26 @@ import (
 	"strings"
 )
 
-// errStdoutClosed ends a run whose reader has gone.
-var errStdoutClosed = errors.New("standard output is closed")
+// ErrStdoutClosed ends a run whose reader has gone.
+var ErrStdoutClosed = errors.New("standard output is closed")
 
-// output is standard output. After a failed write nothing more is written.
-type output struct {
+// Output is standard output. After a failed write nothing more is written.
+type Output struct {
 	w   io.Writer
 	err error
 	buf bytes.Buffer
 }
 
-func newOutput(w io.Writer) *output { return &output{w: w} }
+// NewOutput returns the output that goes to w.
+func NewOutput(w io.Writer) *Output { return &Output{w: w} }
 
-// text writes a text at once.
-func (o *output) text(s string) error {
+// Text writes a text at once.
+func (o *Output) Text(s string) error {
 	if o.err != nil || s == "" {
 		return o.err
 	}
 	if _, err := io.WriteString(o.w, s); isClosedPipe(err) {
-		o.err = errStdoutClosed
+		o.err = ErrStdoutClosed
 	} else if err != nil {
 		var p *fs.PathError
 		if errors.As(err, &p) {
@@ -39,8 +40,8 @@ func (o *output) text(s string) error {
 	return o.err
 }
 
-// line writes one JSON object on a line, after a word if there is one.
-func (o *output) line(word string, object any) error {
+// Line writes one JSON object on a line, after a word if there is one.
+func (o *Output) Line(word string, object any) error {
 	o.buf.Reset()
 	if word != "" {
 		o.buf.WriteString(word + " ")
@@ -50,7 +51,7 @@ func (o *output) line(word string, object any) error {
 	if err := e.Encode(object); err != nil { // ends the line too
 		return fmt.Errorf("JSON: %w", err)
 	}
-	return o.text(escapeControls(o.buf.String()))
+	return o.Text(escapeControls(o.buf.String()))
 }
 
 // escapeControls escapes what JSON lets stand and terminals obey: U+007F to

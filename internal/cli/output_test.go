@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 func TestJSONEscapesControls(t *testing.T) {
 	const text = "a\u007f\u0080\u009b31m\x1b[0m é 日"
 	var b strings.Builder
-	if err := newOutput(&b).line("", text); err != nil {
+	if err := NewOutput(&b).Line("", text); err != nil {
 		t.Fatal(err)
 	}
 	if want := `"a\u007f\u0080\u009b31m\u001b[0m é 日"` + "\n"; b.String() != want {
