@@ -14,6 +14,7 @@ import (
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/internal/crash"
+	"bmoe/internal/tty"
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
@@ -77,7 +78,7 @@ func (p *plainChat) progress() func(string, float64) {
 // do not go to one are not broken.
 func columnsOf(w io.Writer) func() int {
 	f, ok := w.(*os.File)
-	if !ok || !xterm.IsTerminal(f.Fd()) {
+	if !ok || !tty.Is(f) {
 		return func() int { return 0 }
 	}
 	return func() int {

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"bmoe/internal/cli"
+	"bmoe/internal/tty"
 )
 
 func main() {
@@ -24,7 +25,7 @@ func main() {
 	ctx, stop := cli.Interruptible()
 	defer stop()
 	var progress io.Writer
-	if cli.IsTerminal(os.Stderr) {
+	if tty.Is(os.Stderr) {
 		progress = os.Stderr
 	}
 	err := run(ctx, os.Args[1:], cli.NewOutput(os.Stdout), progress)

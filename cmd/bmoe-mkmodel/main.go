@@ -16,6 +16,7 @@ import (
 	"bmoe/engine/gguf/synth"
 	"bmoe/internal/cli"
 	"bmoe/internal/clock"
+	"bmoe/internal/tty"
 	"bmoe/internal/units"
 
 	"github.com/spf13/pflag"
@@ -25,7 +26,7 @@ func main() {
 	cli.IgnoreBrokenPipe()
 	ctx, stop := cli.Interruptible()
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, cli.IsTerminal(os.Stderr)))
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, tty.Is(os.Stderr)))
 }
 
 // options is the command line.

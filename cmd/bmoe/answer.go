@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/internal/cli"
 	"bmoe/internal/clock"
+	"bmoe/internal/tty"
 	"bmoe/profile"
 	"bmoe/tui/term"
 )
@@ -49,7 +50,7 @@ func answer(ctx context.Context, o *options, out *cli.Output) error {
 		rep = &progressReport{out: out, session: s}
 	default:
 		status.lines = true // who reads JSON has it there
-		rep = &textReport{out: out, status: status, safe: cli.IsTerminal(os.Stdout)}
+		rep = &textReport{out: out, status: status, safe: tty.Is(os.Stdout)}
 	}
 	err = generate(ctx, s, o, prompt, rep, status, clock.Now()-began)
 	if cerr := s.Close(); err == nil && cerr != nil {
@@ -103,7 +104,7 @@ func (o *options) readPrompt(ctx context.Context) (string, error) {
 		switch {
 		case o.given("file") && o.file != "-":
 			text, err = readFile(ctx, o.file, "prompt", true)
-		case !o.given("file") && cli.IsTerminal(os.Stdin):
+		case !o.given("file") && tty.Is(os.Stdin):
 			return "", cli.Usagef("nothing to answer: give -p TEXT or -f PATH, or pipe the prompt in")
 		default:
 			text, err = readAll(ctx, "prompt from standard input", func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil })

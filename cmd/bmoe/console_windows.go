@@ -6,7 +6,7 @@ import (
 	"os"
 	"unsafe"
 
-	"bmoe/internal/cli"
+	"bmoe/internal/tty"
 
 	"golang.org/x/sys/windows"
 )
@@ -17,7 +17,7 @@ var getConsoleProcessList = windows.NewLazySystemDLL("kernel32.dll").NewProc("Ge
 // alone, by a double click: it would close before anybody has read why the
 // program ended.
 func holdConsole() {
-	if !cli.IsTerminal(os.Stdin) || getConsoleProcessList.Find() != nil {
+	if !tty.Is(os.Stdin) || getConsoleProcessList.Find() != nil {
 		return
 	}
 	var ids [2]uint32

@@ -157,7 +157,7 @@ func (o *options) chats() bool {
 			return false
 		}
 	}
-	return o.plain || cli.IsTerminal(os.Stdin) && cli.IsTerminal(os.Stdout)
+	return o.plain || tty.Is(os.Stdin) && tty.Is(os.Stdout)
 }
 
 // modelPath returns the model's path: the demo's if none was given.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"bmoe/internal/cli"
+	"bmoe/internal/tty"
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui"
@@ -26,7 +26,7 @@ type status struct {
 // statusEvery is the least time between two states of the line.
 const statusEvery = 100 * time.Millisecond
 
-func newStatus(f *os.File) *status { return &status{on: cli.IsTerminal(f), f: f, last: time.Now()} }
+func newStatus(f *os.File) *status { return &status{on: tty.Is(f), f: f, last: time.Now()} }
 
 // loading shows a stage of loading. It is called from any goroutine.
 func (s *status) loading(stage string, done float64) {

@@ -10,6 +10,7 @@ import (
 	dialogue "bmoe/engine/chat"
 	"bmoe/engine/tokenizer"
 	"bmoe/internal/cli"
+	"bmoe/internal/tty"
 	"bmoe/tui/term"
 )
 
@@ -67,7 +68,7 @@ func showPrompt(ctx context.Context, o *options, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	if cli.IsTerminal(os.Stdout) {
+	if tty.Is(os.Stdout) {
 		prompt = term.Clean(prompt)
 	}
 	return out.Text(fmt.Sprintf("%s\n%s\n", prompt, b))

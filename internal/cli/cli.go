@@ -11,8 +11,6 @@ import (
 	"os/signal"
 
 	"bmoe/tui/term"
-
-	xterm "golang.org/x/term"
 )
 
 // Exit codes.
@@ -79,6 +77,3 @@ func Interruptible() (context.Context, context.CancelFunc) {
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
 }
-
-// IsTerminal reports whether somebody may be reading or typing at f.
-func IsTerminal(f *os.File) bool { return xterm.IsTerminal(int(f.Fd())) }
