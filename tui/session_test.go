@@ -100,7 +100,7 @@ func TestAChatOnTheDemoModel(t *testing.T) {
 	r.types(keyAgain)
 	r.waitFor("run 2 against run 1 (lanes 8, cache 10 MiB, release-mmap on)")
 	r.types(keyF10)
-	r.waitFor("settings that differ", "1      lanes 4", "2      lanes 8, cache 10 MiB", "identical")
+	r.waitFor("settings that differ", "1      lanes 4", "2      lanes 8, cache 10 MiB", "identical", "Esc closes") // the last: half a frame still shows the prompt
 	r.types("\x1b")
 	r.waitFor("> ask something")
 	r.types("\x03\x03")
