@@ -103,25 +103,32 @@ func TestInterruptDuringLoad(t *testing.T) {
 	}
 }
 
-// A prompt that never comes can be interrupted.
+// A prompt that never comes can be interrupted. A signal that finds the program not
+// listening yet kills it; then it gets more time.
 func TestInterruptWhileThePromptIsAwaited(t *testing.T) {
-	cmd := program("-n", "1")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(300 * time.Millisecond)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); !timer.Stop() || code != 130 {
-		t.Errorf("exit code %d", code)
+	for delay := 100 * time.Millisecond; ; delay *= 2 {
+		cmd := program("-n", "1")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(delay)
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		cmd.Wait()
+		if cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() == syscall.SIGINT && delay < patience {
+			continue
+		}
+		if code := cmd.ProcessState.ExitCode(); !timer.Stop() || code != 130 {
+			t.Errorf("exit code %d", code)
+		}
+		return
 	}
 }
 
