@@ -12,6 +12,7 @@ import (
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/host"
+	"bmoe/internal/units"
 	"bmoe/profile"
 )
 
@@ -373,9 +374,9 @@ func (m *meter) survey() {
 // whatIfs returns the budgets of which the what-if curve tells, ascending: eighths
 // of all experts, in which the keys step, one token cycle, and the one in force.
 func whatIfs(shape policy.Shape, budget int64) []int64 {
-	all := []int64{budget, wholeMiB(shape.TokenCycle())}
+	all := []int64{budget, units.WholeMiB(shape.TokenCycle())}
 	for i := range int64(8) {
-		all = append(all, wholeMiB(shape.Total()*(i+1)/8))
+		all = append(all, units.WholeMiB(shape.Total()*(i+1)/8))
 	}
 	slices.Sort(all)
 	least := shape.LayerWorkingSet()

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/profile"
 )
 
@@ -41,12 +42,12 @@ func TestWhatIfIsWhatTheBudgetGives(t *testing.T) {
 		if err != nil || again.Err != nil {
 			t.Fatal(err, again.Err)
 		}
-		t.Logf("%3d MiB: %5.1f %% hits, %6.3f MiB a token", w.Budget>>20, w.Hit.Value, w.ReadPerTok.Value/mibFloat)
+		t.Logf("%3d MiB: %5.1f %% hits, %6.3f MiB a token", units.MiBDown(w.Budget), w.Hit.Value, w.ReadPerTok.Value/units.MiB)
 		if got, want := again.Result.Cache.HitPct.Value, w.Hit.Value; math.Abs(got-want) > 0.5 {
-			t.Errorf("%d MiB: %.2f %% hits, estimated %.2f", w.Budget>>20, got, want)
+			t.Errorf("%d MiB: %.2f %% hits, estimated %.2f", units.MiBDown(w.Budget), got, want)
 		}
-		if got, want := again.Result.ReadMiBPerToken.Value, w.ReadPerTok.Value/mibFloat; math.Abs(got-want) > 0.02*want+0.02 {
-			t.Errorf("%d MiB: %.3f MiB a token, estimated %.3f", w.Budget>>20, got, want)
+		if got, want := again.Result.ReadMiBPerToken.Value, w.ReadPerTok.Value/units.MiB; math.Abs(got-want) > 0.02*want+0.02 {
+			t.Errorf("%d MiB: %.3f MiB a token, estimated %.3f", units.MiBDown(w.Budget), got, want)
 		}
 	}
 	if inForce != 1 {
