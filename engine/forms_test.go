@@ -110,7 +110,8 @@ func TestSharedExpertStreams(t *testing.T) {
 // texts mean nothing, so a pre-tokenizer that the engine does not know is replaced.
 // Those with the vocabulary of SentencePiece are left to the tests of logits.
 func TestFamiliesStream(t *testing.T) {
-	for _, name := range []string{"gpt-oss", "gpt-oss-mxfp4", "qwen2moe", "olmoe", "granitemoe", "bailingmoe2", "minimax-m2", "glm4moe", "glm4moe-nextn"} {
+	for _, name := range []string{"gpt-oss", "gpt-oss-mxfp4", "qwen2moe", "olmoe", "granitemoe", "bailingmoe2", "minimax-m2", "glm4moe", "glm4moe-nextn",
+		"qwen35moe", "qwen35moe-nextn", "qwen3next"} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.Model = gguftest.Rewrite(t, conform.Shared(t, "conformance/models/"+name+".gguf"), func(m *gguftest.Model) { m.Set["tokenizer.ggml.pre"] = "qwen2" })

@@ -128,7 +128,7 @@ func dispatch(o *options, out *cli.Output) error {
 		return out.Text(manPage(o.sections()))
 	case o.listArchs:
 		for _, name := range model.Archs() {
-			if err := out.Text(name + "\n"); err != nil {
+			if err := out.Text(fmt.Sprintf("%-14s %s\n", name, model.Models(name))); err != nil {
 				return err
 			}
 		}

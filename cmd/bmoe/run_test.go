@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -312,8 +313,20 @@ func TestVersionAndArchs(t *testing.T) {
 	if got := succeeds(t, "--version").stdout; !strings.HasPrefix(got, "bmoe "+version) {
 		t.Errorf("version: %q", got)
 	}
-	if got := succeeds(t, "--list-archs").stdout; !strings.Contains(got, "qwen3moe\n") {
-		t.Errorf("architectures: %q", got)
+	archs := succeeds(t, "--list-archs").stdout
+	if !strings.Contains(archs, "qwen3moe") || !strings.Contains(archs, "Qwen3-30B-A3B") {
+		t.Errorf("architectures: %q", archs)
+	}
+	// README's table has a row for each, with the same names.
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(archs) {
+		arch, models, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if row := fmt.Sprintf("| `%s` | %s |", arch, strings.TrimSpace(models)); !strings.Contains(string(readme), row) {
+			t.Errorf("README.md lacks the row %s", row)
+		}
 	}
 }
 

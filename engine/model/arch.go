@@ -5,6 +5,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -71,21 +72,25 @@ type Compute struct {
 // bound later, through the registry.
 type builder func(l *loader) (Arch, error)
 
-var builders = map[string]builder{}
+// family is an architecture that is known.
+type family struct {
+	models string // names that people know some of its models by
+	build  builder
+}
+
+var families = map[string]family{}
 
 // register adds an architecture under its GGUF name; each family's file calls
-// it from init.
-func register(name string, b builder) { builders[name] = b }
+// it from init. models are names that people know some of its models by.
+func register(name, models string, b builder) { families[name] = family{models, b} }
 
 // Archs returns the names of the known architectures, sorted.
 func Archs() []string {
-	names := make([]string, 0, len(builders))
-	for n := range builders {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(families))
 }
+
+// Models returns names that people know some models of an architecture by.
+func Models(arch string) string { return families[arch].models }
 
 // Build returns the model that a GGUF header describes, and the registry of its
 // weights, whose data is still to be bound.
@@ -99,7 +104,7 @@ func Build(f *gguf.File) (Arch, *Registry, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	b, ok := builders[name]
+	known, ok := families[name]
 	switch {
 	case !ok && experts == 0 && len(f.Tensors) > 0:
 		return nil, nil, fmt.Errorf("%s: %q is a dense model, without experts to stream; bmoe runs Mixture-of-Experts models: %s",
@@ -112,7 +117,7 @@ func Build(f *gguf.File) (Arch, *Registry, error) {
 		return nil, nil, fmt.Errorf("%s: says that it has no experts (%s.expert_count): a dense model cannot be streamed", path, name)
 	}
 	l := &loader{file: f, prefix: name + ".", reg: &Registry{}}
-	a, err := b(l)
+	a, err := known.build(l)
 	if err == nil {
 		err = l.err
 	}

@@ -17,7 +17,18 @@ type attentionSpec struct {
 	window  int // positions that a token sees, its own included; 0: all
 	qkNorms qkNorms
 	sinks   bool // each head has a score that takes weight and gives no value
+	gate    outputGate
 }
+
+// outputGate says what each head's output is multiplied by.
+type outputGate uint8
+
+const (
+	noGate outputGate = iota
+	// queryGate is the sigmoid of as many rows of the query's matrix, which follow each
+	// head's query.
+	queryGate
+)
 
 // qkNorms says what of queries and keys is normed.
 type qkNorms uint8
@@ -52,12 +63,13 @@ type attention struct {
 // attentionScratch is the memory of a step, for the largest batch.
 type attentionScratch struct {
 	q, k, v, out []float32    // [n x heads*keyDim], [n x kvHeads*keyDim], [n x kvHeads*valDim], [n x heads*valDim]
+	gated        []float32    // [n x heads*2*keyDim] of a query gate: each head's query and gate
 	acts         *kernel.Acts // of out
 	attn         *attn.Attn
 }
 
 func (a *attentionScratch) bytes() int64 {
-	return int64(len(a.q)+len(a.k)+len(a.v)+len(a.out))*4 + a.acts.Bytes() + a.attn.Bytes()
+	return int64(len(a.q)+len(a.k)+len(a.v)+len(a.out)+len(a.gated))*4 + a.acts.Bytes() + a.attn.Bytes()
 }
 
 // attentionShape reads the shape that the layers of a model have in common.
@@ -78,6 +90,12 @@ func (l *loader) attentionShape(embd, layers int) attentionShape {
 func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 	name := l.names(layer)
 	qRows, kRows, vRows := spec.heads*spec.keyDim, spec.kvHeads*spec.keyDim, spec.kvHeads*spec.valDim
+	if spec.gate == queryGate {
+		if spec.keyDim != spec.valDim {
+			l.fail(fmt.Errorf("heads with keys of %d entries cannot gate values of %d (%sattention.key_length, value_length)", spec.keyDim, spec.valDim, l.prefix))
+		}
+		qRows *= 2
+	}
 	a := &attention{attentionSpec: spec, norm: l.vector(name("attn_norm.weight"), embd)}
 	qkv := l.matrices(name("attn_qkv"), embd, []string{name("attn_q"), name("attn_k"), name("attn_v")}, qRows, kRows, vRows)
 	a.q, a.k, a.v = qkv[0], qkv[1], qkv[2]
@@ -108,16 +126,24 @@ func (a *attention) prepare(s *stream) (err error) {
 	if err := a.rope.prepare(s); err != nil {
 		return err
 	}
-	a.scratch, err = share(s, a.attentionShape, func() (*attentionScratch, error) {
+	type key struct {
+		attentionShape
+		gate outputGate
+	}
+	a.scratch, err = share(s, key{a.attentionShape, a.gate}, func() (*attentionScratch, error) {
 		attn, err := attn.New(attn.Spec{Heads: a.heads, KVHeads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Scale: a.scale}, s.Pool.Workers())
 		if err != nil {
 			return nil, err
 		}
 		attn.Reserve(s.ctx)
 		n := s.max
-		return &attentionScratch{attn: attn, acts: kernel.NewActs(n, a.heads*a.valDim),
+		w := &attentionScratch{attn: attn, acts: kernel.NewActs(n, a.heads*a.valDim),
 			q: make([]float32, n*a.heads*a.keyDim), k: make([]float32, n*a.kvHeads*a.keyDim),
-			v: make([]float32, n*a.kvHeads*a.valDim), out: make([]float32, n*a.heads*a.valDim)}, nil
+			v: make([]float32, n*a.kvHeads*a.valDim), out: make([]float32, n*a.heads*a.valDim)}
+		if a.gate == queryGate {
+			w.gated = make([]float32, n*2*a.heads*a.keyDim)
+		}
+		return w, nil
 	})
 	return err
 }
@@ -127,7 +153,11 @@ func (a *attention) add(s *stream, mem layerState) error {
 	qd, kd, vd, od := a.heads*a.keyDim, a.kvHeads*a.keyDim, a.kvHeads*a.valDim, a.heads*a.valDim
 	w := a.scratch
 	s.in(a.norm, a.inputs)
-	s.linear.run(s.Compute, s.acts, product{a.q, w.q, qd}, product{a.k, w.k, kd}, product{a.v, w.v, vd})
+	query := product{a.q, w.q, qd}
+	if a.gate == queryGate {
+		query = product{a.q, w.gated, 2 * qd}
+	}
+	s.linear.run(s.Compute, s.acts, query, product{a.k, w.k, kd}, product{a.v, w.v, vd})
 	a.rope.turnTo(s.pos, s.n)
 	s.Pool.Run(s.n, (*attentionTurn)(a))
 	var sinks []float32
@@ -160,6 +190,11 @@ type attentionTurn attention
 func (a *attentionTurn) Do(_, t int) {
 	q := a.scratch.q[t*a.heads*a.keyDim:][:a.heads*a.keyDim]
 	k := a.scratch.k[t*a.kvHeads*a.keyDim:][:a.kvHeads*a.keyDim]
+	if a.gate == queryGate {
+		for h := range a.heads {
+			copy(q[h*a.keyDim:][:a.keyDim], a.scratch.gated[(t*a.heads+h)*2*a.keyDim:])
+		}
+	}
 	if a.qkNorms != noNorms { // a wide norm is that of one head as long as the row
 		vec.RMSNormHeads(q, a.qNorm.F32, a.s.eps)
 		vec.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
@@ -169,11 +204,17 @@ func (a *attentionTurn) Do(_, t int) {
 	a.rope.Apply(k, a.keyDim, row)
 }
 
-// attentionOut prepares attention's output for its projection, a task of the pool
+// attentionOut gates attention's output and prepares it for its projection, a task of the pool
 // with a token a part.
 type attentionOut attention
 
 // Do implements pool.Task.
 func (a *attentionOut) Do(_, t int) {
+	if a.gate == queryGate {
+		for h := range a.heads {
+			out := a.scratch.out[(t*a.heads+h)*a.valDim:][:a.valDim]
+			vec.SigmoidMul(out, a.scratch.gated[((t*a.heads+h)*2+1)*a.keyDim:][:a.valDim], out)
+		}
+	}
 	prepare(a.scratch.acts, a.s.Numerics, a.scratch.out, t, t+1, a.outputs...)
 }

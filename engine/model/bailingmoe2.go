@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("bailingmoe2", newBailingMoE2) }
+func init() { register("bailingmoe2", "Ling 2.0, Ring 2.0", newBailingMoE2) }
 
 // newBailingMoE2 builds Ling 2 and Ring 2: dense layers first, then experts chosen
 // from the best groups, beside a shared one.

@@ -97,10 +97,55 @@ func (m *loaded) greedy(t testing.TB, prompt []int32, n int, kv attn.KVType) []i
 	return ids
 }
 
-// families are the models of the conformance set beyond qwen3moe's, whose goldens
-// are of landed families.
-var families = []string{"gpt-oss", "gpt-oss-mxfp4", "qwen2moe", "olmoe", "mixtral", "mixtral-ropescale", "granitemoe", "ernie4_5-moe",
-	"bailingmoe2", "minimax-m2", "glm4moe", "glm4moe-nextn"}
+// landed are the models of the conformance set beyond qwen3moe's whose families run.
+var landed = []string{
+	"bailingmoe2",
+	"ernie4_5-moe",
+	"glm4moe", "glm4moe-nextn",
+	"gpt-oss", "gpt-oss-mxfp4",
+	"granitemoe",
+	"minimax-m2",
+	"mixtral", "mixtral-ropescale",
+	"olmoe",
+	"qwen2moe",
+	"qwen35moe", "qwen35moe-nextn",
+	"qwen3next",
+}
+
+// lacking are those whose families are still to come.
+var lacking = []string{
+	"bailingmoe3",
+	"deepseek2",
+	"deepseek4", "deepseek4-hca",
+	"gemma4", "gemma4-ple",
+	"glm-dsa",
+	"laguna", "laguna-elem",
+	"lfm2moe",
+	"nemotron_h_moe", "nemotron_h_moe-latent",
+	"qwen4exp", "qwen4exp-qsa",
+}
+
+// TestEveryModelIsTested: each model of the conformance set is in one of the lists,
+// and what lacks does not run yet.
+func TestEveryModelIsTested(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join(conform.Shared(t, "conformance/models"), "*.gguf"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no models in the shared data: %v", err)
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".gguf")
+		if slices.Contains(landed, name) || strings.HasPrefix(name, "qwen3moe") {
+			continue
+		}
+		f, err := gguf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := Build(f); err == nil || !slices.Contains(lacking, name) {
+			t.Errorf("%s is not tested: add it to the models that run (it builds: %v)", name, err == nil)
+		}
+	}
+}
 
 // models lists the models of the conformance set that are run, as paths without
 // .gguf, and the golden that each is compared with.
@@ -119,7 +164,7 @@ func models(t *testing.T) map[string]string {
 			name := strings.TrimSuffix(filepath.Base(p), ".gguf")
 			list["quants/"+name] = name
 		}
-		for _, name := range families {
+		for _, name := range landed {
 			list["models/"+name] = name
 		}
 	}
@@ -211,8 +256,11 @@ func TestFastLogits(t *testing.T) {
 				t.Errorf("with a half-precision cache logits differ by up to %g", most)
 			}
 			if strings.HasPrefix(path, "models/") {
-				if most, _ := diff(t, got16, conform.Floats(t, half.LogitsFile)); most > 1.5*half.MaxVsMain {
-					t.Errorf("with a half-precision cache logits differ by up to %g from llama.cpp's with one, tolerance %g", most, 1.5*half.MaxVsMain)
+				// What the two engines differ by without one comes on top: of a recurrent
+				// model's layers few have a cache, and all round.
+				tolerance := 1.5*half.MaxVsMain + most
+				if most, _ := diff(t, got16, conform.Floats(t, half.LogitsFile)); most > tolerance {
+					t.Errorf("with a half-precision cache logits differ by up to %g from llama.cpp's with one, tolerance %g", most, tolerance)
 				}
 			}
 			agree(t, m.greedy(t, g.Tokens, len(half.Greedy), attn.KVF16), half.Greedy, half.Margin, 1.5*half.MaxVsMain, g.Exact.Greedy)
@@ -242,7 +290,7 @@ func agree(t *testing.T, got, want []int32, margin []float64, tolerance float64,
 func TestHiddenStates(t *testing.T) {
 	list := []string{"qwen3moe"}
 	if conform.HasShared() {
-		list = append(list, families...)
+		list = append(list, landed...)
 	}
 	for _, name := range list {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("ernie4_5-moe", newErnie) }
+func init() { register("ernie4_5-moe", "ERNIE-4.5-21B-A3B, ERNIE-4.5-300B-A47B", newErnie) }
 
 // newErnie builds ERNIE 4.5's models with experts: dense layers first, then routed
 // experts, chosen by probabilities and a bias, beside a shared one.

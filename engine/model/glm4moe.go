@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("glm4moe", newGLM4MoE) }
+func init() { register("glm4moe", "GLM-4.5, GLM-4.5-Air, GLM-4.6", newGLM4MoE) }
 
 // newGLM4MoE builds GLM-4.5 and 4.6: attention with biases, in the large models with
 // norms of queries and keys, dense layers first, then routed experts beside a shared

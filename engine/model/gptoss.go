@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("gpt-oss", newGPTOSS) }
+func init() { register("gpt-oss", "gpt-oss-20b, gpt-oss-120b", newGPTOSS) }
 
 // newGPTOSS builds gpt-oss: attention with biases and sinks, whose layers see a
 // window and everything in turns, and experts with biases behind a router that

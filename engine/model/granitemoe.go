@@ -7,7 +7,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("granitemoe", newGraniteMoE) }
+func init() { register("granitemoe", "Granite-3-1B-A400M, Granite-3-3B-A800M", newGraniteMoE) }
 
 // newGraniteMoE builds Granite's models with experts, which scale the embedding,
 // what each block adds, and the logits.

@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("llama", newLlama) }
+func init() { register("llama", "Mixtral-8x7B, Mixtral-8x22B", newLlama) }
 
 // newLlama builds Mixtral and other models of the llama family with experts.
 func newLlama(l *loader) (Arch, error) {

@@ -91,3 +91,26 @@ func (l *loader) layers() int {
 	}
 	return n
 }
+
+// recurrentLayers returns which layers are recurrent: those that an array of
+// booleans names, else all but every interval-th.
+func (l *loader) recurrentLayers(layers int) []bool {
+	list := make([]bool, layers)
+	if key := l.prefix + "attention.recurrent_layers"; l.file.Meta.Has(key) {
+		all, err := l.file.Meta.Bools(key)
+		switch {
+		case err != nil:
+			l.fail(err)
+		case len(all) < layers:
+			l.fail(fmt.Errorf("%s has %d elements for %d layers", key, len(all), layers))
+		default:
+			copy(list, all)
+		}
+		return list
+	}
+	interval := l.keyOr("full_attention_interval", 4)
+	for i := range list {
+		list[i] = (i+1)%interval != 0
+	}
+	return list
+}

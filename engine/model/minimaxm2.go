@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("minimax-m2", newMiniMaxM2) }
+func init() { register("minimax-m2", "MiniMax-M2", newMiniMaxM2) }
 
 // newMiniMaxM2 builds MiniMax M2: queries and keys normed over their whole width, a
 // part of each head rotated, and experts that each have a score of their own.

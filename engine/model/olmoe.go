@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("olmoe", newOLMoE) }
+func init() { register("olmoe", "OLMoE-1B-7B", newOLMoE) }
 
 // newOLMoE builds OLMoE: queries and keys normed over their whole width, and routed
 // experts whose weights are their probabilities as they are.

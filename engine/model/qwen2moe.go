@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("qwen2moe", newQwen2MoE) }
+func init() { register("qwen2moe", "Qwen1.5-MoE-A2.7B, Qwen2-57B-A14B", newQwen2MoE) }
 
 // newQwen2MoE builds Qwen2-57B-A14B and Qwen1.5-MoE: attention with biases, and
 // routed experts beside a shared one that each token opens as far as it likes.

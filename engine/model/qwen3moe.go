@@ -5,7 +5,7 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-func init() { register("qwen3moe", newQwen3MoE) }
+func init() { register("qwen3moe", "Qwen3-30B-A3B, Qwen3-Coder-30B-A3B, Qwen3-235B-A22B", newQwen3MoE) }
 
 // newQwen3MoE builds Qwen3-30B-A3B and its relatives: grouped-query attention with
 // per-head norms of queries and keys, and in every layer routed experts behind

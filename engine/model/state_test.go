@@ -15,35 +15,35 @@ import (
 	"bmoe/internal/conform"
 )
 
-// recurrentSpec is a layer that remembers only a digest of what it has seen, in
+// digestSpec is a layer that remembers only a digest of what it has seen, in
 // size bytes.
-type recurrentSpec struct{ size int64 }
+type digestSpec struct{ size int64 }
 
-func (r recurrentSpec) Bytes() (int64, error) { return r.size, nil }
+func (r digestSpec) Bytes() (int64, error) { return r.size, nil }
 
-func (r recurrentSpec) open(mem []byte) (layerState, error) {
-	return &recurrentLayer{mem[:r.size]}, nil
+func (r digestSpec) open(mem []byte) (layerState, error) {
+	return &digestLayer{mem[:r.size]}, nil
 }
 
-type recurrentLayer struct{ mem []byte }
+type digestLayer struct{ mem []byte }
 
-func (r *recurrentLayer) reaches(n int) bool { return n == 0 }
-func (r *recurrentLayer) truncate(n int) {
+func (r *digestLayer) reaches(n int) bool { return n == 0 }
+func (r *digestLayer) truncate(n int) {
 	if n != 0 {
 		panic("a recurrent layer was truncated")
 	}
 	clear(r.mem)
 }
-func (r *recurrentLayer) markBytes() int         { return len(r.mem) }
-func (r *recurrentLayer) savedBytes(int) int     { return len(r.mem) }
-func (r *recurrentLayer) save(dst []byte)        { copy(dst, r.mem) }
-func (r *recurrentLayer) load(src []byte, _ int) { copy(r.mem, src) }
+func (r *digestLayer) markBytes() int         { return len(r.mem) }
+func (r *digestLayer) savedBytes(int) int     { return len(r.mem) }
+func (r *digestLayer) save(dst []byte)        { copy(dst, r.mem) }
+func (r *digestLayer) load(src []byte, _ int) { copy(r.mem, src) }
 
 // digest returns what the layer remembers.
-func (r *recurrentLayer) digest() uint64 { return binary.LittleEndian.Uint64(r.mem) }
+func (r *digestLayer) digest() uint64 { return binary.LittleEndian.Uint64(r.mem) }
 
 // see takes an id in.
-func (r *recurrentLayer) see(id int32) {
+func (r *digestLayer) see(id int32) {
 	for i := 0; i+8 <= len(r.mem); i += 8 {
 		b := r.mem[i:]
 		binary.LittleEndian.PutUint64(b, (binary.LittleEndian.Uint64(b)+uint64(id)+1)*0x9e3779b97f4a7c15)
@@ -54,7 +54,7 @@ func (r *recurrentLayer) see(id int32) {
 func hybrid(t *testing.T, mark int64, more ...layerSpec) *state {
 	t.Helper()
 	kv := kvSpec{attn.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200, Type: attn.KVF32}}
-	s, err := newState(200, append([]layerSpec{kv, recurrentSpec{mark}, kv}, more...))
+	s, err := newState(200, append([]layerSpec{kv, digestSpec{mark}, kv}, more...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func forward(t *testing.T, s *state, fail bool, ids ...int32) {
 				if err := l.Append(pos+i, x, x); err != nil {
 					t.Fatal(err)
 				}
-			case *recurrentLayer:
+			case *digestLayer:
 				l.see(id)
 				if fail {
 					return
@@ -94,7 +94,7 @@ func forward(t *testing.T, s *state, fail bool, ids ...int32) {
 
 func TestRewindGoesBackToMarks(t *testing.T) {
 	s := hybrid(t, 24)
-	layer := s.layers[1].(*recurrentLayer)
+	layer := s.layers[1].(*digestLayer)
 	digests := map[int]uint64{0: 0} // by length
 	grow := func(n int, mark bool) {
 		t.Helper()
@@ -162,7 +162,7 @@ func TestRewindGoesBackToMarks(t *testing.T) {
 
 func TestFailedForwardLeavesTheStateDirty(t *testing.T) {
 	s := hybrid(t, 24)
-	layer := s.layers[1].(*recurrentLayer)
+	layer := s.layers[1].(*digestLayer)
 	forward(t, s, false, 1, 2, 3)
 	if err := s.Mark(); err != nil {
 		t.Fatal(err)
@@ -188,7 +188,7 @@ func TestFailedForwardLeavesTheStateDirty(t *testing.T) {
 	// A failure before the first mark leaves the empty state.
 	s = hybrid(t, 24)
 	forward(t, s, true, 1, 2)
-	if n, err := s.Rewind(0); n != 0 || err != nil || s.layers[1].(*recurrentLayer).digest() != 0 {
+	if n, err := s.Rewind(0); n != 0 || err != nil || s.layers[1].(*digestLayer).digest() != 0 {
 		t.Errorf("rewound to %d, %v", n, err)
 	}
 	forward(t, s, false, 1)
@@ -204,7 +204,7 @@ func TestMarksAreBounded(t *testing.T) {
 	}
 	// One mark that moves along, where there is no room for two.
 	s := hybrid(t, 200<<20)
-	s.layers[1].(*recurrentLayer).mem = s.layers[1].(*recurrentLayer).mem[:8] // less to copy
+	s.layers[1].(*digestLayer).mem = s.layers[1].(*digestLayer).mem[:8] // less to copy
 	for i := range int32(3) {
 		forward(t, s, false, i)
 		if err := s.Mark(); err != nil {
@@ -315,7 +315,7 @@ func TestSavedStateGoesOn(t *testing.T) {
 		fresh := hybrid(t, 24, windowed)
 		forward(t, fresh, false, 1, 2)
 		forward(t, to, false, 1, 2) // as usable as a new one
-		if to.layers[1].(*recurrentLayer).digest() != fresh.layers[1].(*recurrentLayer).digest() {
+		if to.layers[1].(*digestLayer).digest() != fresh.layers[1].(*digestLayer).digest() {
 			t.Errorf("%s: the state was not emptied", name)
 		}
 	}
@@ -323,7 +323,7 @@ func TestSavedStateGoesOn(t *testing.T) {
 	if err := s.Save(&file); !errors.Is(err, errDirty) {
 		t.Errorf("a dirty state is saved: %v", err)
 	}
-	short, err := newState(71, []layerSpec{recurrentSpec{24}})
+	short, err := newState(71, []layerSpec{digestSpec{24}})
 	if err != nil {
 		t.Fatal(err)
 	}

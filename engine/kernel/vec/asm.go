@@ -29,6 +29,18 @@ var expTable = func() (t [14][8]float32) {
 func siluMulVec(dst, gate, up *float32, n int)
 
 //go:noescape
+func sigmoidMulVec(dst, gate, up *float32, n int)
+
+// mulRowsVec and renewVec take MatrixCols columns and at least one row; step is the
+// size of a row's decay, or 0 for one that serves all.
+//
+//go:noescape
+func mulRowsVec(dst, m, w *float32, rows int)
+
+//go:noescape
+func renewVec(dst, m, decay, k, q, d *float32, rows, step int)
+
+//go:noescape
 func sumSquaresVec(sum *float64, x *float32, n int)
 
 //go:noescape
@@ -72,6 +84,34 @@ func siluMul(dst, gate, up []float32) int {
 		siluMulVec(&dst[0], &gate[:n][0], &up[:n][0], n)
 	}
 	return n
+}
+
+func sigmoidMul(dst, gate, up []float32) int {
+	n := vecLen(len(dst), vecStep)
+	if n > 0 {
+		sigmoidMulVec(&dst[0], &gate[:n][0], &up[:n][0], n)
+	}
+	return n
+}
+
+func mulRows(dst, m, w []float32) bool {
+	if active == isa.Generic || len(dst) != MatrixCols || len(w) == 0 {
+		return false
+	}
+	mulRowsVec(&dst[0], &m[:len(w)*MatrixCols][0], &w[0], len(w))
+	return true
+}
+
+func renew(dst, m, decay, k, q, d []float32) bool {
+	if active == isa.Generic || len(dst) != MatrixCols || len(k) == 0 {
+		return false
+	}
+	step := 0
+	if len(decay) > 1 {
+		step, decay = 4, decay[:len(k)]
+	}
+	renewVec(&dst[0], &m[:len(k)*MatrixCols][0], &decay[0], &k[0], &q[0], &d[0], len(k), step)
+	return true
 }
 
 func sumSquares16(sum *[Partials]float64, x []float32) int {

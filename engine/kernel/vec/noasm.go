@@ -5,6 +5,9 @@ package vec
 // There are no kernels, and the generic forms do all the work.
 
 func siluMul(dst, gate, up []float32) int                  { return 0 }
+func sigmoidMul(dst, gate, up []float32) int               { return 0 }
+func mulRows(dst, m, w []float32) bool                     { return false }
+func renew(dst, m, decay, k, q, d []float32) bool          { return false }
 func sumSquares16(sum *[Partials]float64, x []float32) int { return 0 }
 func scaleMul(dst, x, w []float32, scale float32) int      { return 0 }
 func ropeNeox(lo, hi, cos, sin []float32) int              { return 0 }

@@ -79,6 +79,32 @@ silu:
 	VZEROUPPER
 	RET
 
+// func sigmoidMulVec(dst, gate, up *float32, n int)
+// n is a positive multiple of 8.
+TEXT ·sigmoidMulVec(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), DI
+	MOVQ gate+8(FP), SI
+	MOVQ up+16(FP), DX
+	MOVQ n+24(FP), CX
+	LEAQ ·expTable(SB), R8
+sigmoid:
+	VMOVUPS (SI), Y0
+	VXORPS  SIGN, Y0, Y1
+	VMOVUPS HIGH, Y2
+	VMINPS  Y1, Y2, Y1
+	EXP(Y1, Y2, Y3, Y4)
+	VADDPS  ONE, Y1, Y1
+	VMOVUPS (DX), Y0
+	VDIVPS  Y1, Y0, Y0
+	VMOVUPS Y0, (DI)
+	ADDQ    $32, SI
+	ADDQ    $32, DX
+	ADDQ    $32, DI
+	SUBQ    $8, CX
+	JNZ     sigmoid
+	VZEROUPPER
+	RET
+
 // WEIGHTS turns the scaled scores at off into weights. Y8 is the maximum.
 #define WEIGHTS(off, sum) \
 	VMOVUPS off(DI), Y0;   \

@@ -82,6 +82,28 @@ silu:
 	BNE silu
 	RET
 
+// func sigmoidMulVec(dst, gate, up *float32, n int)
+// n is a positive multiple of 8.
+TEXT ·sigmoidMulVec(SB), NOSPLIT, $0-32
+	EXPCONST
+	VLD1R (R9), [V15.S4] // the sign bit
+	MOVD dst+0(FP), R0
+	MOVD gate+8(FP), R1
+	MOVD up+16(FP), R2
+	MOVD n+24(FP), R3
+sigmoid:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R2), [V2.S4]
+	VEOR V15.B16, V0.B16, V1.B16
+	FMIN4S(1, 1, 16)
+	EXP(1)
+	FADD4S(1, 1, 27)
+	FDIV4S(2, 2, 1)
+	VST1.P [V2.S4], 16(R0)
+	SUBS $4, R3, R3
+	BNE sigmoid
+	RET
+
 // WEIGHTS turns V0 to V3 into weights. V8 is the maximum.
 #define WEIGHTS \
 	FSUB4S(0, 0, 8); \
