@@ -36,7 +36,6 @@ type fakeEngine struct {
 
 	script    []backend.Delta // what an answer consists of
 	step      chan struct{}   // if set, a token waits for a receive
-	delay     time.Duration
 	warnings  []string
 	decline   string // if set, a release is declined for this reason
 	failWith  error
@@ -127,9 +126,6 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 			case <-f.step:
 			case <-ctx.Done():
 			}
-		}
-		if f.delay > 0 {
-			time.Sleep(f.delay)
 		}
 		if ctx.Err() != nil {
 			err = ctx.Err()

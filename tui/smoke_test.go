@@ -90,6 +90,19 @@ func (r *realTerminal) waitFor(parts ...string) {
 	}
 }
 
+// waitGone waits until the screen no longer shows a text. What a frame shows below
+// it may still be of the frame before: frames are drawn from the top.
+func (r *realTerminal) waitGone(text string) {
+	r.t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	for strings.Contains(r.screen(), text) {
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%q stays:\n%s", text, r.screen())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
 func (r *realTerminal) types(s string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.ptm, s); err != nil {
@@ -132,7 +145,7 @@ func (r *realTerminal) restored() error {
 
 func TestInARealTerminal(t *testing.T) {
 	f := newFake()
-	f.delay = 3 * time.Millisecond
+	f.step = make(chan struct{})
 	opening := make(chan struct{})
 	r := inTerminal(t, 120, 40, nil, Options{Name: "demo", Open: func(p func(string, float64)) (backend.Backend, error) {
 		p("dense weights", 0.5)
@@ -146,14 +159,18 @@ func TestInARealTerminal(t *testing.T) {
 	r.types("\x1b[200~two\nlines\x1b[201~") // a bracketed paste
 	r.waitFor("> two", "  lines")
 	r.types("\r")
+	f.step <- struct{}{}
 	r.waitFor("decoding")
 	r.types("\x1bOQ\x1bOS") // F2, F4
+	r.waitFor("release-mmap on next run", "lanes 8 next run")
+	close(f.step)
 	r.waitFor("thought for", "In numbers", "release-mmap on applied", "lanes 8 applied")
 	r.types("\x07") // Ctrl+G
 	r.waitFor("run 2 against run 1", "text identical")
 	r.types("\x1b[21~")                                                                 // F10
 	r.waitFor("settings that differ", "lanes 8, release-mm", "identical", "Esc closes") // the last: half a frame still shows the prompt
 	r.types("\x1b")
+	r.waitGone("settings that differ") // else the next key would be Alt and that key
 	r.waitFor("> ask something")
 	f.mu.Lock()
 	if len(f.prompts) != 1 || f.prompts[0] != "two\nlines" {
@@ -194,10 +211,11 @@ func TestCtrlCDuringLoadAndDecodeRestoreTheTerminal(t *testing.T) {
 	}
 
 	f := newFake()
-	f.delay = 20 * time.Millisecond
+	f.step = make(chan struct{})
 	r = inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { return f, nil }})
 	r.waitFor("idle")
 	r.types("hello\r")
+	f.step <- struct{}{}
 	r.waitFor("decoding")
 	r.types("\x03")
 	r.waitFor("Esc stops the answer")
