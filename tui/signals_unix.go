@@ -5,10 +5,12 @@ package tui
 import (
 	"os"
 	"syscall"
+
+	"bmoe/internal/interrupt"
 )
 
 // endSignals end the program in good order.
-var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+var endSignals = append(interrupt.Signals(), syscall.SIGQUIT)
 
 // jobSignals are those of a shell that stops the program and lets it go on.
 var jobSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGCONT}

@@ -2,11 +2,12 @@ package tui
 
 import (
 	"os"
-	"syscall"
+
+	"bmoe/internal/interrupt"
 )
 
 // endSignals end the program in good order.
-var endSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
+var endSignals = interrupt.Signals()
 
 // jobSignals do not exist here.
 var jobSignals []os.Signal

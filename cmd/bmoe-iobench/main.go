@@ -17,12 +17,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"bmoe/internal/cli"
+	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 )
 
 func main() {
 	cli.IgnoreBrokenPipe()
-	ctx, stop := cli.Interruptible()
+	ctx, stop := interrupt.Context(context.Background())
 	defer stop()
 	var progress io.Writer
 	if tty.Is(os.Stderr) {

@@ -15,6 +15,14 @@ import (
 )
 
 func TestInterruptReportsWhatThereIs(t *testing.T) {
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String(), func(t *testing.T) { checkInterrupt(t, sig) })
+	}
+}
+
+// checkInterrupt ends a run by a signal once it has measured something.
+func checkInterrupt(t *testing.T, sig os.Signal) {
+	t.Helper()
 	path := testFile(t, 16<<20)
 	out := filepath.Join(tempDir(t), "out.csv")
 	cmd := program("-m", path, "--lanes", "1,2", "--seconds", "0.2", "--repeats", "1000", "--csv", out, "--mmap", "--via-hardlink")
@@ -25,7 +33,7 @@ func TestInterruptReportsWhatThereIs(t *testing.T) {
 				break
 			}
 		}
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		if err := cmd.Process.Signal(sig); err != nil {
 			t.Error(err)
 		}
 	})

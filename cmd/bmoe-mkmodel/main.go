@@ -16,6 +16,7 @@ import (
 	"bmoe/engine/gguf/synth"
 	"bmoe/internal/cli"
 	"bmoe/internal/clock"
+	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 	"bmoe/internal/units"
 
@@ -24,7 +25,7 @@ import (
 
 func main() {
 	cli.IgnoreBrokenPipe()
-	ctx, stop := cli.Interruptible()
+	ctx, stop := interrupt.Context(context.Background())
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, tty.Is(os.Stderr)))
 }

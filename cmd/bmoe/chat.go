@@ -8,7 +8,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
-	"bmoe/internal/cli"
+	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 	"bmoe/tui"
 )
@@ -23,6 +23,11 @@ func chat(o *options) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	if o.plain { // without a screen, which hears all signals itself
+		var stop context.CancelFunc
+		ctx, stop = interrupt.Others(ctx)
+		defer stop()
+	}
 	name := "the demo model"
 	if o.cfg.Model != "" {
 		name = filepath.Base(o.cfg.Model)
@@ -46,7 +51,7 @@ func chat(o *options) error {
 
 // begin reads the header of the model.
 func (o *options) begin() (*engine.Opening, error) {
-	ctx, stop := cli.Interruptible()
+	ctx, stop := interrupt.Context(context.Background())
 	defer stop()
 	c, err := o.config(ctx)
 	if err != nil {

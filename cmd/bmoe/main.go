@@ -18,6 +18,7 @@ import (
 	"bmoe/engine/model"
 	"bmoe/internal/cli"
 	"bmoe/internal/crash"
+	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 	"bmoe/internal/units"
 	"bmoe/tui"
@@ -136,7 +137,7 @@ func dispatch(o *options, out *cli.Output) error {
 	case o.chats():
 		return chat(o)
 	}
-	ctx, stop := cli.Interruptible()
+	ctx, stop := interrupt.Context(context.Background())
 	defer stop()
 	switch {
 	case o.given("tokenize"):

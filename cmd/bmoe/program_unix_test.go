@@ -43,12 +43,19 @@ func TestClosedOutputEndsTheRunQuietly(t *testing.T) {
 	}
 }
 
-// Ctrl+C during the answer: what there is has been written, and the code is 130.
+// Ctrl+C, a kill or a hangup during the answer: what there is has been written,
+// and the code is 130.
 func TestInterruptDuringDecode(t *testing.T) {
-	for _, kind := range []string{"", "--progress"} {
+	for _, c := range []struct {
+		kind string
+		sig  os.Signal
+	}{
+		{"", os.Interrupt}, {"", syscall.SIGTERM}, {"", syscall.SIGHUP},
+		{"--progress", os.Interrupt}, {"--progress", syscall.SIGTERM}, {"--progress", syscall.SIGHUP},
+	} {
 		args := []string{"-p", dogStory, "--simulate-host", "ntfs", "--temp", "0"}
-		if kind != "" {
-			args = append(args, kind)
+		if c.kind != "" {
+			args = append(args, c.kind)
 		}
 		cmd := program(args...)
 		var errs strings.Builder
@@ -65,7 +72,7 @@ func TestInterruptDuringDecode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		if err := cmd.Process.Signal(c.sig); err != nil {
 			t.Fatal(err)
 		}
 		var rest strings.Builder
@@ -74,10 +81,72 @@ func TestInterruptDuringDecode(t *testing.T) {
 		}
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != 130 || strings.Contains(errs.String(), "goroutine") {
-			t.Errorf("%s: exit code %d, %q, standard error %q", kind, code, first+rest.String(), errs.String())
+			t.Errorf("%s %v: exit code %d, %q, standard error %q", c.kind, c.sig, code, first+rest.String(), errs.String())
 		}
-		if kind == "--progress" && !strings.Contains(rest.String(), `"cancelled":true,"stop_reason":"cancelled"`) {
+		if c.kind == "--progress" && !strings.Contains(rest.String(), `"cancelled":true,"stop_reason":"cancelled"`) {
 			t.Errorf("the lines do not tell of it: %s", rest.String())
+		}
+	}
+}
+
+// A hangup that is ignored, as under nohup, ends nothing.
+func TestIgnoredHangupGoesOn(t *testing.T) {
+	cmd := program("-p", dogStory, "--simulate-host", "ntfs", "--temp", "0", "-n", "12", "--progress")
+	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `trap "" HUP; exec "$0" "$@"`}, cmd.Args...)
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	in := bufio.NewReader(pipe)
+	if _, err := in.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	var rest strings.Builder
+	if _, err := in.WriteTo(&rest); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(rest.String(), "BMOE_DONE") {
+		t.Errorf("%v: %s", err, rest.String())
+	}
+}
+
+// A kill or a hangup ends the line chat in good order too, at its prompt.
+func TestSignalsEndTheLineChat(t *testing.T) {
+	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		cmd := program("--plain")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		seen, buf := "", make([]byte, 4096)
+		for !strings.Contains(seen, "you: ") {
+			n, err := out.Read(buf)
+			seen += string(buf[:n])
+			if err != nil {
+				t.Fatalf("%v after %q", err, seen)
+			}
+		}
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+		in.Close()
+		if code := cmd.ProcessState.ExitCode(); !timer.Stop() || code != 130 {
+			t.Errorf("%v: exit code %d", sig, code)
 		}
 	}
 }

@@ -1,5 +1,5 @@
 // Package cli holds what bmoe's commands have in common: exit codes, errors in the
-// command line, the one line that tells of an error, standard output, Ctrl+C.
+// command line, the one line that tells of an error, standard output.
 package cli
 
 import (
@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 
 	"bmoe/tui/term"
 )
@@ -18,7 +16,7 @@ const (
 	Done        = 0
 	Failed      = 1   // the run failed: a bad file, an I/O error
 	Usage       = 2   // the command line is wrong
-	Interrupted = 130 // Ctrl+C
+	Interrupted = 130 // Ctrl+C, a kill, the end of the terminal
 )
 
 // ExitCodes says what they mean, for a help text.
@@ -68,12 +66,4 @@ func Finish(stderr io.Writer, command string, err error) int {
 	code := ExitCode(err)
 	Tell(stderr, command, err, code)
 	return code
-}
-
-// Interruptible returns a context that Ctrl+C ends; a second Ctrl+C kills, in case
-// something hangs.
-func Interruptible() (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
 }
