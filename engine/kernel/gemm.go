@@ -6,10 +6,15 @@ import "unsafe"
 // repacked, a tile at a time, so that the elements of a register are rows, and each
 // tile meets all vectors.
 type gemmKernel struct {
-	// pack writes the blocks of gemmKernel.rows rows to a tile, with add added
-	// to the codes, which makes them unsigned.
+	// pack writes the blocks of rows rows to a tile, with add added to the codes,
+	// which makes them unsigned.
 	pack func(tile, w *byte, rowBytes, blocks, add int)
 	add  int
+	tileKernel
+}
+
+// tileKernel multiplies tiles of one layout with vectors.
+type tileKernel struct {
 	// mul multiplies a tile with several vectors, writing the rows of each to
 	// dst and stride elements further. half, if there is one, does so with half
 	// as many vectors.
@@ -19,6 +24,13 @@ type gemmKernel struct {
 	tokens int // vectors that mul takes
 	slots  int // registers that a tile's block takes
 }
+
+// Slots of a block of 32: its codes, four a slot, the scale and, if there is one,
+// the minimum.
+const (
+	q32Slots    = 8 + 1
+	q32MinSlots = 8 + 2
+)
 
 type mulFunc func(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)
 

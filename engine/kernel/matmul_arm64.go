@@ -53,27 +53,37 @@ var floatKernels = [...][64]floatKernel{
 	isa.DotProd: {quant.F32: gemvF32NEON, quant.F16: gemvF16NEON, quant.BF16: gemvBF16NEON},
 }
 
+// What multiplies a tile, by the layout of its blocks.
+var (
+	tile32DotProd     = tileKernel{mul: gemm32DotProd, rows: 8, tokens: 4, slots: q32Slots}
+	tileMinDotProd    = tileKernel{mul: gemmMinDotProd, rows: 8, tokens: 4, slots: q32MinSlots}
+	tileK32MinDotProd = tileKernel{mul: gemmK32MinDotProd, rows: 8, tokens: 4, slots: k32MinSlots}
+	tileK16MinDotProd = tileKernel{mul: gemmK16MinDotProd, rows: 8, tokens: 4, slots: k16MinSlots}
+	tileK16DotProd    = tileKernel{mul: gemmK16DotProd, rows: 8, tokens: 4, slots: k16Slots}
+	tileK32DotProd    = tileKernel{mul: gemmK32DotProd, rows: 8, tokens: 4, slots: k32Slots}
+)
+
 // gemmKernels are indexed by instruction set and quant.Type. Without the dot
 // product instructions the vectors go one by one.
 var gemmKernels = [...][64]gemmKernel{
 	isa.DotProd: {
-		quant.Q8_0:   {tileQ8_0, 0, gemm32DotProd, nil, 8, 4, 9},
-		quant.Q4_0:   {tileQ4_0, 0, gemm32DotProd, nil, 8, 4, 9},
-		quant.Q5_0:   {tileQ5_0, 0, gemm32DotProd, nil, 8, 4, 9},
-		quant.IQ4_NL: {tileIQ4NL, 0, gemm32DotProd, nil, 8, 4, 9},
-		quant.MXFP4:  {tileMXFP4, 0, gemm32DotProd, nil, 8, 4, 9},
-		quant.Q4_1:   {tileQ4_1, 0, gemmMinDotProd, nil, 8, 4, 10},
-		quant.Q5_1:   {tileQ5_1, 0, gemmMinDotProd, nil, 8, 4, 10},
-		quant.Q4_K:   {tileQ4K, 0, gemmK32MinDotProd, nil, 8, 4, k32MinSlots},
-		quant.Q5_K:   {tileQ5K, 0, gemmK32MinDotProd, nil, 8, 4, k32MinSlots},
-		quant.Q2_K:   {tileQ2K, 0, gemmK16MinDotProd, nil, 8, 4, k16MinSlots},
-		quant.Q3_K:   {tileQ3K, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
-		quant.Q6_K:   {tileQ6K, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
-		quant.IQ4_XS: {tileIQ4XS, 0, gemmK32DotProd, nil, 8, 4, k32Slots},
+		quant.Q8_0:   {pack: tileQ8_0, tileKernel: tile32DotProd},
+		quant.Q4_0:   {pack: tileQ4_0, tileKernel: tile32DotProd},
+		quant.Q5_0:   {pack: tileQ5_0, tileKernel: tile32DotProd},
+		quant.IQ4_NL: {pack: tileIQ4NL, tileKernel: tile32DotProd},
+		quant.MXFP4:  {pack: tileMXFP4, tileKernel: tile32DotProd},
+		quant.Q4_1:   {pack: tileQ4_1, tileKernel: tileMinDotProd},
+		quant.Q5_1:   {pack: tileQ5_1, tileKernel: tileMinDotProd},
+		quant.Q4_K:   {pack: tileQ4K, tileKernel: tileK32MinDotProd},
+		quant.Q5_K:   {pack: tileQ5K, tileKernel: tileK32MinDotProd},
+		quant.Q2_K:   {pack: tileQ2K, tileKernel: tileK16MinDotProd},
+		quant.Q3_K:   {pack: tileQ3K, tileKernel: tileK16DotProd},
+		quant.Q6_K:   {pack: tileQ6K, tileKernel: tileK16DotProd},
+		quant.IQ4_XS: {pack: tileIQ4XS, tileKernel: tileK32DotProd},
 	},
 }
 
 // unpackedGemm is the same for rows that have been taken apart.
 var unpackedGemm = [...]gemmKernel{
-	isa.DotProd: {tileUnpacked, 0, gemmK16DotProd, nil, 8, 4, k16Slots},
+	isa.DotProd: {pack: tileUnpacked, tileKernel: tileK16DotProd},
 }

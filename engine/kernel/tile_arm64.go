@@ -89,7 +89,7 @@ func (t rowTile) putFives(slot, row int, high uint32, qs []byte, n uint32) {
 }
 
 func tileQ8_0(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 34, 9, func(t rowTile, row int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 34, q32Slots, func(t rowTile, row int, b []byte) {
 		t.putFloat(0, row, f16(b))
 		for k := range 8 {
 			t.put(1+k, row, u32(b[2+4*k:]))
@@ -98,35 +98,35 @@ func tileQ8_0(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ4_0(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 18, 9, func(t rowTile, row int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 18, q32Slots, func(t rowTile, row int, b []byte) {
 		t.putFloat(0, row, f16(b))
 		t.putNibbles(1, row, b[2:], 8)
 	})
 }
 
 func tileQ5_0(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 22, 9, func(t rowTile, row int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 22, q32Slots, func(t rowTile, row int, b []byte) {
 		t.putFloat(0, row, f16(b))
 		t.putFives(1, row, u32(b[2:]), b[6:], 16)
 	})
 }
 
 func tileIQ4NL(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 18, 9, func(t rowTile, row int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 18, q32Slots, func(t rowTile, row int, b []byte) {
 		t.putFloat(0, row, f16(b))
 		t.putTable(1, row, b[2:], &quant.NL4)
 	})
 }
 
 func tileMXFP4(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 17, 9, func(t rowTile, row int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 17, q32Slots, func(t rowTile, row int, b []byte) {
 		t.putFloat(0, row, quant.E8M0Half(b[0]))
 		t.putTable(1, row, b[1:], &quant.E2M1)
 	})
 }
 
 func tileQ4_1(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 20, 10, func(t rowTile, row int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 20, q32MinSlots, func(t rowTile, row int, b []byte) {
 		t.putFloat(0, row, f16(b))
 		t.putFloat(1, row, f16(b[2:]))
 		t.putNibbles(2, row, b[4:], 0)
@@ -134,7 +134,7 @@ func tileQ4_1(dst, w *byte, rowBytes, blocks, _ int) {
 }
 
 func tileQ5_1(dst, w *byte, rowBytes, blocks, _ int) {
-	packTile(dst, w, rowBytes, blocks, 24, 10, func(t rowTile, row int, b []byte) {
+	packTile(dst, w, rowBytes, blocks, 24, q32MinSlots, func(t rowTile, row int, b []byte) {
 		t.putFloat(0, row, f16(b))
 		t.putFloat(1, row, f16(b[2:]))
 		t.putFives(2, row, u32(b[4:]), b[8:], 0)

@@ -19,7 +19,7 @@ const (
 // gemm writes a kernel; see gen.gemm. With inMemory the results are kept in
 // dst from block to block.
 func (a *arm) gemm(name, doc string, wBlock, xBlock int, inMemory bool, body func(g *armGemm)) {
-	a.function("gemm"+name+"DotProd", doc, "dst *float32, stride int, tile *byte, blocks int, x *[8]*byte", 40)
+	a.function("gemm"+name+"DotProd", doc+twins, "dst *float32, stride int, tile *byte, blocks int, x *[8]*byte", 40)
 	a.line("MOVD dst+0(FP), R8")
 	a.line("MOVD stride+8(FP), R3")
 	a.line("MOVD tile+16(FP), R1")

@@ -17,7 +17,7 @@ const (
 
 // gemv writes a kernel, as gen.gemv does for amd64.
 func (a *arm) gemv(name, doc string, wBytes, xBytes int, setup func(*armGemv) func()) {
-	a.function("gemv"+name+a.suffix(), doc, "dst *float32, w *byte, rowBytes, blocks, groups int, x *byte", 48)
+	a.function("gemv"+name+a.suffix(), doc+twin(name), "dst *float32, w *byte, rowBytes, blocks, groups int, x *byte", 48)
 	a.line("MOVD dst+0(FP), R0")
 	a.line("MOVD w+8(FP), R1")
 	a.line("MOVD rowBytes+16(FP), R2")
@@ -312,7 +312,7 @@ func (a *arm) gemvs32() {
 // gemvFloat is gen.gemvFloat for arm64: sixteen partial sums a row are four
 // registers. load brings 16 weights of row i as floats.
 func (a *arm) gemvFloat(name string, size int, load func(i int, w []v)) {
-	a.function("gemv"+name+"NEON", "multiplies groups of four rows of 16*steps floats with a vector.", "dst *float32, w *byte, rowBytes, steps, groups int, x *float32", 48)
+	a.function("gemv"+name+"NEON", "multiplies groups of four rows of 16*steps floats with a vector."+twin(name), "dst *float32, w *byte, rowBytes, steps, groups int, x *float32", 48)
 	a.line("MOVD dst+0(FP), R0")
 	a.line("MOVD w+8(FP), R1")
 	a.line("MOVD rowBytes+16(FP), R2")

@@ -166,7 +166,7 @@ func (a *arm) prepareQ8K() {
 }
 
 func (a *arm) roundF16() {
-	a.function("roundF16Vec", "rounds 8*steps floats to half precision.", "dst, x *float32, steps int", 24)
+	a.function("roundF16Vec", "rounds 8*steps floats to half precision, as quant.F32ToF16 and quant.F16ToF32 do.", "dst, x *float32, steps int", 24)
 	a.line("MOVD dst+0(FP), R0")
 	a.line("MOVD x+8(FP), R1")
 	a.line("MOVD steps+16(FP), R2")

@@ -78,7 +78,7 @@ func (g *gen) gemm(name, doc string, wBlock, xBlock int, body func(m *gemm, acc 
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
-	g.Doc(fmt.Sprintf("%s %s It takes %d vectors.", name, doc, tokens))
+	g.Doc(lines(fmt.Sprintf("%s %s It takes %d vectors.%s", name, doc, tokens, twins))...)
 	g.SignatureExpr("func(dst *float32, stride int, tile *byte, blocks int, x *[8]*byte)")
 	m := &gemm{gen: g, tokens: tokens, tile: g.GP64(), off: g.GP64()}
 	blocks, ptrs := g.GP64(), g.GP64()

@@ -36,11 +36,12 @@ const prefetchAhead = 8192
 // registers) and returns what emits the work of one block: that adds to acc and
 // leaves all pointers alone.
 func (g *gen) gemv(name, doc string, wBytes, xBytes int, setup func(*gemv) func()) {
+	doc += twin(name)
 	name = "gemv" + name + g.suffix()
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
-	g.Doc(name + " " + doc)
+	g.Doc(lines(name + " " + doc)...)
 	g.SignatureExpr("func(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)")
 	dst, w, rb := g.GP64(), g.GP64(), g.GP64()
 	groups := g.GP64()

@@ -11,11 +11,12 @@ import (
 // 16, and at the end they are added up in the order of fold. mul emits the
 // product of eight weights and eight elements of the vector.
 func (g *gen) gemvFloat(name string, size int, mul func(w operand.Mem, x, p reg.VecVirtual)) {
+	doc := " multiplies groups of four rows of 16*steps floats with a vector." + twin(name)
 	name = "gemv" + name + g.suffix()
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
-	g.Doc(name + " multiplies groups of four rows of 16*steps floats with a vector.")
+	g.Doc(lines(name + doc)...)
 	g.SignatureExpr("func(dst *float32, w *byte, rowBytes, steps, groups int, x *float32)")
 	dst, w, rb, groups := g.GP64(), g.GP64(), g.GP64(), g.GP64()
 	g.Load(g.Param("dst"), dst)

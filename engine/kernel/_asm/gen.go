@@ -1,7 +1,8 @@
-// Command asm writes the amd64 kernels of bmoe/engine/kernel. It is a module of
-// its own, so that nobody who builds bmoe needs the assembler library.
+// Command asm writes the kernels of bmoe/engine/kernel, those of amd64 and those of
+// arm64. It is a module of its own, so that nobody who builds bmoe needs the
+// assembler library.
 //
-//	cd engine/kernel/_asm && go run .
+//	go generate ./engine/kernel
 package main
 
 import (
@@ -10,6 +11,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
@@ -117,6 +119,19 @@ type file struct {
 
 var files []file
 
+// command writes all the files again; their headers name it.
+var command = []string{"go", "generate", "./engine/kernel"}
+
+// twin says in a kernel's comment which Go function computes the same, readably: for
+// a kernel of one weight type the function dot and its name.
+func twin(name string) string { return "\ndot" + name + " is its twin in Go." }
+
+// twins says so for a kernel that many types share.
+const twins = "\nIts twins in Go are the dot functions of the types that are packed for it."
+
+// lines returns the lines of a comment.
+func lines(doc string) []string { return strings.Split(doc, "\n") }
+
 func write(dir string, f file) error {
 	g := &gen{Context: build.NewContext(), consts: map[string]operand.Mem{}}
 	c, err := buildtags.ParseConstraint("!noasm")
@@ -132,7 +147,7 @@ func write(dir string, f file) error {
 	if err := pass.Compile.Execute(out); err != nil {
 		return err
 	}
-	cfg := printer.Config{Argv: []string{"go", "run", "./_asm"}, Pkg: "kernel"}
+	cfg := printer.Config{Argv: command, Pkg: "kernel"}
 	if err := emit(filepath.Join(dir, f.name+".s"), printer.NewGoAsm(cfg), out); err != nil {
 		return err
 	}

@@ -120,11 +120,12 @@ func from(n int) func(int) int { return func(k int) int { return n + k } }
 
 // pack writes a kernel. slots is the registers of a tile's block.
 func (g *gen) pack(name, doc string, wBytes, slots int, setup func(*pack) func()) {
+	doc += "\nWith its gemm kernel it does what dot" + name + " does in Go."
 	name = "pack" + name + g.suffix()
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
-	g.Doc(name + " " + doc)
+	g.Doc(lines(name + " " + doc)...)
 	g.SignatureExpr("func(tile, w *byte, rowBytes, blocks, add int)")
 	w, rb, blocks := g.GP64(), g.GP64(), g.GP64()
 	p := &pack{gen: g, tile: g.GP64()}

@@ -192,7 +192,7 @@ func (g *gen) roundF16() {
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
-	g.Doc(name + " rounds 8*steps floats to half precision.")
+	g.Doc(name + " rounds 8*steps floats to half precision, as quant.F32ToF16 and quant.F16ToF32 do.")
 	g.SignatureExpr("func(dst, x *float32, steps int)")
 	dst, x, steps := g.GP64(), g.GP64(), g.GP64()
 	g.Load(g.Param("dst"), dst)
