@@ -84,11 +84,11 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkSplit(b *testing.B) {
-	text := english(1 << 20)
+	text, split := english(1<<20), preQwen2.stages[0]
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		for i := 0; i < len(text); {
-			i = splitQwen2(text, i)
+			i = split(text, i)
 		}
 	}
 }

@@ -77,10 +77,12 @@ type cached struct {
 
 // scratch is what one Encode needs at a time.
 type scratch struct {
-	seed  maphash.Seed
-	cache []cached
-	nodes []node
-	heap  heap
+	seed    maphash.Seed
+	cache   []cached
+	symbols []int32 // what a long piece begins as
+	nodes   []node
+	heap    heap
+	text    []byte // a piece in GPT-2's alphabet
 }
 
 func newScratch(seed maphash.Seed) *scratch {
@@ -90,17 +92,18 @@ func newScratch(seed maphash.Seed) *scratch {
 // grow makes room for a piece of n bytes.
 func (s *scratch) grow(n int) {
 	if cap(s.nodes) < n {
+		s.symbols = make([]int32, n)
 		s.nodes = make([]node, n)
 		s.heap = make(heap, 0, n)
 	}
-	s.nodes = s.nodes[:cap(s.nodes)]
+	s.nodes, s.symbols = s.nodes[:cap(s.nodes)], s.symbols[:cap(s.symbols)]
 }
 
 // trim lets go of what a very long piece needed.
 func (s *scratch) trim() {
 	const keep = 1 << 14
 	if cap(s.nodes) > keep || cap(s.heap) > keep {
-		s.nodes, s.heap = nil, nil
+		s.nodes, s.symbols, s.heap = nil, nil, nil
 	}
 }
 
@@ -108,7 +111,7 @@ func (s *scratch) trim() {
 type node struct{ symbol, prev, next int32 }
 
 // gone marks a node that was merged into the one before it.
-const gone int32 = -1
+const gone = math.MinInt32
 
 // candidate is a merge of two neighbours that was possible when it was proposed.
 type candidate struct {

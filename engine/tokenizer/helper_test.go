@@ -37,6 +37,7 @@ func (m fakeMeta) String(key string) (string, error)    { return get[string](m, 
 func (m fakeMeta) Bool(key string) (bool, error)        { return get[bool](m, key) }
 func (m fakeMeta) Strings(key string) ([]string, error) { return get[[]string](m, key) }
 func (m fakeMeta) Ints(key string) ([]int64, error)     { return get[[]int64](m, key) }
+func (m fakeMeta) Floats(key string) ([]float64, error) { return get[[]float64](m, key) }
 func (m fakeMeta) StringOr(key, def string) (string, error) {
 	if !m.Has(key) {
 		return def, nil

@@ -32,10 +32,8 @@ func cutVocabulary(t *testing.T, meta Metadata, cases []testCase) *file {
 	}
 	used := map[int]bool{}
 	for _, c := range cases {
-		for i := 0; i < len(c.Text); {
-			end := tok.model.(*bpe).pre.split(c.Text, i)
-			mergeTexts(ranks, c.Text[i:end], func(rank int) { used[rank] = true })
-			i = end
+		for _, piece := range pieces(tok.model.(*bpe).pre.stages, c.Text) {
+			mergeTexts(ranks, piece, func(rank int) { used[rank] = true })
 		}
 	}
 	keep := map[int32]bool{}

@@ -16,6 +16,7 @@ type Metadata interface {
 	IntOr(key string, def int64) (int64, error)
 	Strings(key string) ([]string, error)
 	Ints(key string) ([]int64, error)
+	Floats(key string) ([]float64, error)
 }
 
 // The metadata keys that every tokenizer model shares.
@@ -40,7 +41,8 @@ const None int32 = -1
 // model is what differs between families of tokenizers: how a text without
 // special tokens becomes ids, and which bytes a normal token stands for.
 type model interface {
-	// encode appends the ids of text to dst.
+	// encode appends the ids of text, which lies between special tokens or the ends, to
+	// dst.
 	encode(dst []int32, text string) []int32
 	// appendRaw appends the bytes that a token of this text stands for.
 	appendRaw(dst []byte, text string) []byte
@@ -48,13 +50,23 @@ type model interface {
 	memory() int64
 }
 
-// family makes the model of one value of tokenizer.ggml.model. The vocabulary
-// has its texts and kinds, and no raw bytes yet.
-type family func(v *vocab, meta Metadata) (m model, addBOS bool, err error)
+// family is one value of tokenizer.ggml.model.
+type family struct {
+	// make makes the model, and tells whether BOS begins a text where the file does
+	// not say. The vocabulary has its texts and kinds, and no raw bytes yet.
+	make func(v *vocab, meta Metadata) (m model, addBOS bool, err error)
+	// bos, eos and unknown are the tokens of a file that names none.
+	bos, eos, unknown int32
+	// always puts BOS in front even if the file says no: Gemma 4 was published with a
+	// false key, and answers nonsense without.
+	always bool
+}
 
 // families are the values of tokenizer.ggml.model that are understood.
 var families = map[string]family{
-	"gpt2": newBPE,
+	"gpt2":   {make: newBPE, bos: None, eos: None, unknown: None},
+	"gemma4": {make: newGemma4, bos: None, eos: None, unknown: None, always: true},
+	"llama":  {make: newSPM, bos: 1, eos: 2, unknown: 0},
 }
 
 // Tokenizer holds a vocabulary and the rules to use it. Its methods may be
@@ -78,26 +90,28 @@ type Options struct {
 }
 
 // New makes the tokenizer that the metadata describes. It fails, naming what it
-// knows, on a model or a pre-tokenizer that it does not know.
+// knows, on a model that it does not know. For a pre-tokenizer that it does not know
+// it takes the nearest, and warns.
 func New(meta Metadata) (*Tokenizer, error) {
 	name, err := meta.String(keyModel)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	newModel, ok := families[name]
+	f, ok := families[name]
 	if !ok {
 		return nil, fmt.Errorf("tokenizer: unknown %s %q (known: %s)", keyModel, name, known(families))
 	}
 	t := &Tokenizer{}
-	if err := t.vocab.load(meta); err != nil {
+	if err := t.vocab.load(meta, f); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
-	if t.model, t.addBOS, err = newModel(&t.vocab, meta); err != nil {
+	if t.model, t.addBOS, err = f.make(&t.vocab, meta); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
 	if err := t.loadAdd(meta); err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)
 	}
+	t.addBOS = t.addBOS || f.always && t.bos != None
 	t.loadRaw(t.model)
 	t.specials = newTrie(&t.vocab)
 	return t, nil

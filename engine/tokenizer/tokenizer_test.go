@@ -48,9 +48,7 @@ func TestNewErrors(t *testing.T) {
 		want string
 	}{
 		{with(keyModel, nil), keyModel + ": missing"},
-		{with(keyModel, "rwkv"), `unknown tokenizer.ggml.model "rwkv" (known: gpt2)`},
-		{with(keyPre, "klingon"), `unknown tokenizer.ggml.pre "klingon" (known: deepseek-r1-qwen, gpt-2`},
-		{with(keyPre, nil), `unknown tokenizer.ggml.pre ""`},
+		{with(keyModel, "rwkv"), `unknown tokenizer.ggml.model "rwkv" (known: gemma4, gpt2, llama)`},
 		{with(keyTokens, nil), keyTokens},
 		{with(keyTokens, []string{}), "0 elements"},
 		{with(keyTokenType, []int64{1, 1}), "has 2 elements, but"},

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 )
 
 // Kind is a token's type, numbered as in tokenizer.ggml.token_type.
@@ -35,6 +38,8 @@ type vocab struct {
 	blob  string   // the bytes that the tokens stand for, one after the other
 	ends  []uint32 // of each token's bytes in blob
 
+	warnings []string // of what is odd beside these
+
 	doubles int      // tokens whose text an earlier one has too
 	double  [2]int32 // the first such pair
 
@@ -43,7 +48,7 @@ type vocab struct {
 }
 
 // load reads tokens, kinds and special ids.
-func (v *vocab) load(meta Metadata) error {
+func (v *vocab) load(meta Metadata, f family) error {
 	var err error
 	if v.texts, err = meta.Strings(keyTokens); err != nil {
 		return err
@@ -67,7 +72,7 @@ func (v *vocab) load(meta Metadata) error {
 			}
 		}
 	}
-	return v.loadSpecials(meta)
+	return v.loadSpecials(meta, f)
 }
 
 func (v *vocab) loadKinds(meta Metadata) error {
@@ -149,10 +154,29 @@ func (v *vocab) Token(id int32) (text string, kind Kind) {
 // being used, a line each.
 func (v *vocab) Warnings() []string {
 	if v.doubles == 0 {
-		return nil
+		return v.warnings
 	}
-	return []string{fmt.Sprintf("%d tokens of the vocabulary have a text that another one has too (ids %d and %d are both %q); the last of them is used",
-		v.doubles, v.double[0], v.double[1], v.texts[v.double[1]])}
+	return append(slices.Clip(v.warnings), fmt.Sprintf("%d tokens of the vocabulary have a text that another one has too (ids %d and %d are both %q); the last of them is used",
+		v.doubles, v.double[0], v.double[1], v.texts[v.double[1]]))
+}
+
+// byteToken returns the id of the token that is written <0xXX>, or None.
+func (v *vocab) byteToken(b byte) int32 {
+	return v.table.find(v.texts, fmt.Sprintf("<0x%02X>", b))
+}
+
+// escape writes U+2581 for spaces, as the texts of some vocabularies have them.
+func escape(text string) string { return strings.ReplaceAll(text, " ", "\u2581") }
+
+// appendEscaped appends what a token's text stands for where spaces are written
+// U+2581 and single bytes <0xXX>.
+func appendEscaped(dst []byte, text string) []byte {
+	if len(text) == 6 && strings.HasPrefix(text, "<0x") && text[5] == '>' {
+		if b, err := strconv.ParseUint(text[3:5], 16, 8); err == nil {
+			return append(dst, byte(b))
+		}
+	}
+	return append(dst, strings.ReplaceAll(text, "\u2581", " ")...)
 }
 
 // ID returns the id of the token with this text, as the file has it.
@@ -197,14 +221,15 @@ var (
 
 // loadSpecials finds the special ids, by key and by text, and decides which
 // tokens end a generation. Unlike llama.cpp it does not take token 11 for BOS and
-// EOS where a file names none.
-func (v *vocab) loadSpecials(meta Metadata) error {
+// EOS where a file of a "gpt2" model names none.
+func (v *vocab) loadSpecials(meta Metadata, f family) error {
 	var eom int32
 	for _, s := range []struct {
 		key string
 		dst *int32
-	}{{keyBOS, &v.bos}, {keyEOS, &v.eos}, {keyEOT, &v.eot}, {keyEOM, &eom}, {keyUnknown, &v.unknown}} {
-		id, err := meta.IntOr(s.key, int64(None))
+		def int32
+	}{{keyBOS, &v.bos, f.bos}, {keyEOS, &v.eos, f.eos}, {keyEOT, &v.eot, None}, {keyEOM, &eom, None}, {keyUnknown, &v.unknown, f.unknown}} {
+		id, err := meta.IntOr(s.key, int64(s.def))
 		if err != nil {
 			return err
 		}
