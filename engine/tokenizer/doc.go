@@ -3,7 +3,8 @@
 //
 // The ids are those that llama.cpp gives. Three things happen to a text: special
 // tokens are cut out (special.go), what lies between them is split into pieces by
-// the model's pre-tokenizer (split.go), and each piece is merged on its own
-// (bpe.go). The splitters are written by hand: Go's regexp has no look-ahead, and
-// a backtracking engine is too slow for them.
+// the model's pre-tokenizer (pre.go), and each piece is merged on its own (bpe.go).
+// SentencePiece merges without splitting first (spm.go). The splitters are written
+// by hand: Go's regexp has no look-ahead, and a backtracking engine is too slow for
+// them.
 package tokenizer
