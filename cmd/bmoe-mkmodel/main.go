@@ -86,17 +86,9 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	fs.Usage = func() {} // run prints it, where it belongs
 	fs.StringVarP(&o.out, "out", "o", "", "the file to write; with --split N, NAME-0000K-of-0000N.gguf")
 	fs.StringVar(&o.preset, "preset", "tiny", "shape to start from: "+strings.Join(synth.Presets(), ", "))
-	fs.IntVar(&set.Layers, "layers", 0, "layers")
-	fs.IntVar(&set.Embd, "embd", 0, "width of the residual stream")
-	fs.IntVar(&set.Heads, "heads", 0, "attention heads")
-	fs.IntVar(&set.KVHeads, "kv-heads", 0, "key and value heads")
-	fs.IntVar(&set.HeadDim, "head-dim", 0, "width of a head")
-	fs.IntVar(&set.Experts, "experts", 0, "experts in each layer")
-	fs.IntVar(&set.Used, "used", 0, "experts that a token is routed to")
-	fs.IntVar(&set.ExpertFF, "expert-ff", 0, "inner width of an expert")
-	fs.IntVar(&set.Vocab, "vocab", 0, "tokens in the vocabulary")
-	fs.IntVar(&set.Ctx, "ctx", 0, "context length that the model claims")
-	fs.IntVar(&set.Window, "window", 0, "positions that the windowed layers of gpt-oss see")
+	for _, x := range set.Sizes() {
+		fs.IntVar(x.Value, x.Name, 0, x.Help)
+	}
 	fs.StringVar(&set.Type, "type", "", "type of the weights: "+strings.Join(synth.Types(), ", "))
 	fs.BoolVar(&set.Tied, "tied", false, "no output.weight: the head is the token embedding")
 	fs.Float64Var(&set.Yarn, "yarn", 0, "YaRN scaling factor of the positions, over ctx/factor original ones; 0 is none")
@@ -122,27 +114,30 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	o.spec = spec
 	// Flags that were given override the preset, zero included: it is refused
 	// later, with the others that make no sense.
-	for name, copyFlag := range map[string]func(){
-		"layers": func() { o.spec.Layers = set.Layers }, "embd": func() { o.spec.Embd = set.Embd },
-		"heads": func() { o.spec.Heads = set.Heads }, "kv-heads": func() { o.spec.KVHeads = set.KVHeads },
-		"head-dim": func() { o.spec.HeadDim = set.HeadDim }, "experts": func() { o.spec.Experts = set.Experts },
-		"used": func() { o.spec.Used = set.Used }, "expert-ff": func() { o.spec.ExpertFF = set.ExpertFF },
-		"vocab": func() { o.spec.Vocab = set.Vocab }, "ctx": func() { o.spec.Ctx = set.Ctx }, "window": func() { o.spec.Window = set.Window }, "yarn": func() { o.spec.Yarn = set.Yarn }, "type": func() { o.spec.Type = strings.ToUpper(set.Type) },
-	} {
-		if fs.Changed(name) {
-			copyFlag()
+	given := set.Sizes()
+	for i, x := range o.spec.Sizes() {
+		if fs.Changed(x.Name) {
+			*x.Value = *given[i].Value
 		}
+	}
+	if fs.Changed("yarn") {
+		o.spec.Yarn = set.Yarn
+	}
+	if fs.Changed("type") {
+		o.spec.Type = strings.ToUpper(set.Type)
 	}
 	o.spec.Tied, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Tied, set.Shards, set.Seed, set.Name
 	return o, fs, nil
 }
 
 func usage(fs *pflag.FlagSet) string {
-	return `bmoe-mkmodel writes a qwen3moe or gpt-oss model with random weights.
+	return `bmoe-mkmodel writes a model with random weights, of one of these families:
+` + strings.Join(synth.Families(), ", ") + `.
 
     bmoe-mkmodel -o tiny.gguf
     bmoe-mkmodel -o big.gguf --preset qwen3-30b-a3b --layers 8
     bmoe-mkmodel -o oss.gguf --preset tiny-gpt-oss
+    bmoe-mkmodel -o hybrid.gguf --preset qwen3.6-35b-a3b --layers 4
 
 The model says nothing meaningful, but it runs like a real one: its experts are
 all used, and its text does not fall into a loop.

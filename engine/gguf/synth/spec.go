@@ -1,5 +1,4 @@
-// Package synth writes models of the qwen3moe and gpt-oss families with random
-// weights, of any shape and in any of the usual types: tiny ones for tests,
+// Package synth writes models of several families with random weights, of any shape and in any of the usual types: tiny ones for tests,
 // gigabytes for benchmarks. The weights are scaled so that activations keep their size from
 // layer to layer, experts are all used, and the text does not fall into a loop
 // of few tokens.
@@ -26,13 +25,21 @@ type Spec struct {
 	Ctx      int    // the context length that the model claims
 	Type     string // a tensor type as quant.Type prints it, or a mix; see Types
 
-	Arch   string  // the family; empty: qwen3moe
-	Window int     // positions that gpt-oss's windowed layers see
-	Name   string  // general.name; empty: made from the shape
-	Tied   bool    // no output.weight: the head is the token embedding
-	Yarn   float64 // RoPE scaling factor over Ctx/Yarn positions; 0: none
-	Seed   uint64
-	Shards int // files to split the model over; 0 or 1: one
+	Arch   string // the family; empty: qwen3moe
+	Window int    // positions that windowed layers see
+	// Of families that have them:
+	SharedFF   int     // inner width of the shared expert
+	RopeDims   int     // entries of a head that turn; 0: all
+	KeyHeads   int     // heads of keys in recurrent layers
+	ValueHeads int     // heads of values in recurrent layers
+	StateSize  int     // of a recurrent layer's head: entries of a key, and of a value
+	Conv       int     // positions that a recurrent layer's convolution sees
+	Interval   int     // every so many layers one has attention
+	Name       string  // general.name; empty: made from the shape
+	Tied       bool    // no output.weight: the head is the token embedding
+	Yarn       float64 // RoPE scaling factor over Ctx/Yarn positions; 0: none
+	Seed       uint64
+	Shards     int // files to split the model over; 0 or 1: one
 }
 
 // presets are shapes by name.
@@ -45,13 +52,15 @@ var presets = map[string]Spec{
 		Vocab: 2048, Ctx: 1024, Type: "MXFP4_MOE", Window: 32},
 	"gpt-oss-20b": {Arch: archGPTOSS, Layers: 24, Embd: 2880, Heads: 64, KVHeads: 8, HeadDim: 64, Experts: 32, Used: 4, ExpertFF: 2880,
 		Vocab: 201088, Ctx: 131072, Type: "MXFP4_MOE", Window: 128, Yarn: 32},
+	"tiny-qwen35moe": {Arch: "qwen35moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-qwen3next": {Arch: "qwen3next", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"qwen3.6-35b-a3b": {Arch: "qwen35moe", Layers: 40, Embd: 2048, Heads: 16, KVHeads: 2, HeadDim: 256, RopeDims: 64, Experts: 256, Used: 8, ExpertFF: 512, SharedFF: 512,
+		KeyHeads: 16, ValueHeads: 32, StateSize: 128, Conv: 4, Interval: 4, Vocab: 248320, Ctx: 262144, Type: "Q4_K_M"},
+	"qwen3-next-80b-a3b": {Arch: "qwen3next", Layers: 48, Embd: 2048, Heads: 16, KVHeads: 2, HeadDim: 256, RopeDims: 64, Experts: 512, Used: 10, ExpertFF: 512, SharedFF: 512,
+		KeyHeads: 16, ValueHeads: 32, StateSize: 128, Conv: 4, Interval: 4, Vocab: 151936, Ctx: 262144, Type: "Q4_K_M"},
 }
-
-// The families that can be written.
-const (
-	archQwen3MoE = "qwen3moe"
-	archGPTOSS   = "gpt-oss"
-)
 
 // arch returns the family's GGUF name.
 func (s *Spec) arch() string {
@@ -80,39 +89,66 @@ func Preset(name string) (Spec, error) {
 	return s, nil
 }
 
+// Size is a number of a Spec.
+type Size struct {
+	Name  string // also of its flag
+	Value *int
+	Help  string
+
+	lo, hi int // its range; hi is 0 if only some families have it
+}
+
+// Sizes returns the spec's numbers, to be read or set.
+func (s *Spec) Sizes() []Size {
+	return []Size{
+		{"layers", &s.Layers, "layers", 1, 1 << 10},
+		{"embd", &s.Embd, "width of the residual stream", 1, 1 << 20},
+		{"heads", &s.Heads, "attention heads", 1, 1 << 12},
+		{"kv-heads", &s.KVHeads, "key and value heads", 1, s.Heads},
+		{"head-dim", &s.HeadDim, "width of a head", 2, 1 << 12},
+		{"rope-dims", &s.RopeDims, "entries of a head that turn with the position (default: all)", 0, 0},
+		{"experts", &s.Experts, "experts in each layer", 2, 1 << 12},
+		{"used", &s.Used, "experts that a token is routed to", 1, s.Experts},
+		{"expert-ff", &s.ExpertFF, "inner width of an expert", 1, 1 << 20},
+		{"shared-ff", &s.SharedFF, "inner width of the shared expert", 0, 0},
+		{"vocab", &s.Vocab, "tokens in the vocabulary", minVocab, maxVocab},
+		{"ctx", &s.Ctx, "context length that the model claims", 1, 1 << 28},
+		{"window", &s.Window, "positions that windowed layers see", 0, 0},
+		{"key-heads", &s.KeyHeads, "heads of keys in recurrent layers", 0, 0},
+		{"value-heads", &s.ValueHeads, "heads of values in recurrent layers", 0, 0},
+		{"state-size", &s.StateSize, "size of a head in recurrent layers", 0, 0},
+		{"conv", &s.Conv, "positions that a recurrent layer's convolution sees", 0, 0},
+		{"interval", &s.Interval, "every so many layers one has attention, where others are recurrent", 0, 0},
+	}
+}
+
 // check returns an error that names the first field which cannot be used, by
 // the name of its flag.
 func (s *Spec) check() error {
-	for _, f := range []struct {
-		name          string
-		value, lo, hi int
-	}{
-		{"layers", s.Layers, 1, 1 << 10}, {"embd", s.Embd, 1, 1 << 20}, {"heads", s.Heads, 1, 1 << 12}, {"kv-heads", s.KVHeads, 1, s.Heads},
-		{"head-dim", s.HeadDim, 2, 1 << 12}, {"experts", s.Experts, 2, 1 << 12}, {"used", s.Used, 1, s.Experts},
-		{"expert-ff", s.ExpertFF, 1, 1 << 20}, {"vocab", s.Vocab, minVocab, maxVocab}, {"ctx", s.Ctx, 1, 1 << 28},
-	} {
-		if f.value < f.lo || f.value > f.hi {
-			return fmt.Errorf("%s is %d, not %d to %d", f.name, f.value, f.lo, f.hi)
+	for _, x := range s.Sizes() {
+		if x.hi > 0 && (*x.Value < x.lo || *x.Value > x.hi) {
+			return fmt.Errorf("%s is %d, not %d to %d", x.Name, *x.Value, x.lo, x.hi)
 		}
 	}
 	switch {
-	case s.arch() != archQwen3MoE && s.arch() != archGPTOSS:
-		return fmt.Errorf("unknown family %q (known: %s, %s)", s.Arch, archGPTOSS, archQwen3MoE)
-	case (s.arch() == archGPTOSS) != (s.Window > 0):
-		return fmt.Errorf("window is %d: %s needs one, other families have none", s.Window, archGPTOSS)
+	case families[s.arch()].layer == nil:
+		return fmt.Errorf("unknown family %q (known: %s)", s.Arch, strings.Join(Families(), ", "))
 	case s.Heads%s.KVHeads != 0:
 		return fmt.Errorf("heads (%d) is not a multiple of kv-heads (%d)", s.Heads, s.KVHeads)
 	case s.HeadDim%2 != 0:
 		return fmt.Errorf("head-dim is %d, not even", s.HeadDim)
 	case s.Yarn != 0 && !(s.Yarn >= 1 && s.Yarn <= float64(s.Ctx)):
 		return fmt.Errorf("yarn is %g, not 1 to ctx", s.Yarn)
+	case s.RopeDims < 0 || s.RopeDims > s.HeadDim || s.RopeDims%2 != 0:
+		return fmt.Errorf("rope-dims is %d, not an even number of head-dim (%d) at most", s.RopeDims, s.HeadDim)
 	case s.Shards < 0:
 		return fmt.Errorf("shards is %d", s.Shards)
 	}
-	if _, err := mixOf(s.Type); err != nil {
+	if err := families[s.arch()].check(s); err != nil {
 		return err
 	}
-	return nil
+	_, err := mixOf(s.Type)
+	return err
 }
 
 // name returns the model's name.

@@ -81,18 +81,36 @@ const (
 	biasStd          = 0.2  // of a bias, where its product has size 1
 	residualStd      = 4.0  // of the residual stream after the last layer; the embedding is small beside it, or a tied head would repeat the last token
 	quietTokens      = 1. / 16
+	gatedStd         = 0.54 // of the sigmoid of a gate of size 1, as a factor
+	bothShare        = 0.7  // of each of two that add to the residual stream together
+	stepBias         = -2.0 // of the step by which a recurrent state fades: it remembers some ten tokens
 )
+
+// maker lists a model's tensors in file order.
+type maker struct {
+	*Spec
+	mix
+	list   []weight
+	branch float64 // size of what each block adds to the residual stream
+
+	// the layer in progress
+	layer  int
+	values quant.Type // of the values' matrix
+	down   quant.Type // of the down projections
+}
+
+// over returns the size of weights by which a vector of n entries of size 1 makes
+// entries of size g.
+func over(g float64, n int) float64 { return g / math.Sqrt(float64(n)) }
 
 // weights lists a model's tensors in file order.
 func (s *Spec) weights() ([]weight, error) {
-	m, err := mixOf(s.Type)
+	kinds, err := mixOf(s.Type)
 	if err != nil {
 		return nil, err
 	}
-	embd, heads, kv := int64(s.Embd), int64(s.Heads*s.HeadDim), int64(s.KVHeads*s.HeadDim)
-	experts, ff, dim, vocab := int64(s.Experts), int64(s.ExpertFF), int64(s.HeadDim), int64(s.Vocab)
-	over := func(g float64, n int64) float64 { return g / math.Sqrt(float64(n)) }
-	branch := over(residualStd, int64(2*s.Layers)) // what each half-layer adds to the residual stream
+	m := &maker{Spec: s, mix: kinds, branch: over(residualStd, 2*s.Layers)}
+	vocab := int64(s.Vocab)
 	// Control tokens are nearly mute, so that a run of n tokens is not cut
 	// short by a random end of text.
 	quiet := func(row int64) float64 {
@@ -101,60 +119,52 @@ func (s *Spec) weights() ([]weight, error) {
 		}
 		return 1
 	}
-	norm := func(name string, n int64, mean float64) weight {
-		return weight{name: name, kind: quant.F32, dims: []int64{n}, mean: mean, std: mean / 10}
-	}
-	embedding := weight{name: "token_embd.weight", kind: m.base, dims: []int64{embd, vocab}, std: over(logitStd, embd), rows: quiet}
+	embedding := weight{name: "token_embd.weight", kind: m.base, dims: []int64{int64(s.Embd), vocab}, std: over(logitStd, s.Embd), rows: quiet}
 	if s.Tied {
 		embedding.kind = m.more
 	}
-	list := []weight{embedding, norm("output_norm.weight", embd, 1)}
+	m.list = append(m.list, embedding)
+	m.norm("output_norm.weight", s.Embd, 1)
 	if !s.Tied {
 		head := embedding
 		head.name, head.kind = "output.weight", m.more
-		list = append(list, head)
+		m.list = append(m.list, head)
 	}
 	for i := range s.Layers {
-		values, down := m.base, m.experts
+		m.layer, m.values, m.down = i, m.base, m.experts
 		if m.more != m.base && moreBits(i, s.Layers) {
-			values, down = m.more, m.more
+			m.values, m.down = m.more, m.more
 		}
-		blk := func(name string) string { return fmt.Sprintf("blk.%d.%s.weight", i, name) }
-		qk, ffnNorm, hidden := 1.0, "ffn_norm", hiddenStd
-		if s.arch() == archGPTOSS { // nothing norms queries and keys, and its activation is larger
-			qk, ffnNorm, hidden = qkNorm, "post_attention_norm", hiddenClampedStd
-		}
-		list = append(list,
-			norm(blk("attn_norm"), embd, 1),
-			weight{name: blk("attn_q"), kind: m.base, dims: []int64{embd, heads}, std: over(qk, embd)},
-			weight{name: blk("attn_k"), kind: m.base, dims: []int64{embd, kv}, std: over(qk, embd)},
-			weight{name: blk("attn_v"), kind: values, dims: []int64{embd, kv}, std: over(1, embd)},
-			weight{name: blk("attn_output"), kind: m.base, dims: []int64{heads, embd}, std: over(branch/attnStd, heads)},
-		)
-		if s.arch() == archQwen3MoE {
-			list = append(list, norm(blk("attn_q_norm"), dim, qkNorm), norm(blk("attn_k_norm"), dim, qkNorm))
-		}
-		list = append(list,
-			norm(blk(ffnNorm), embd, 1),
-			weight{name: blk("ffn_gate_inp"), kind: quant.F32, dims: []int64{embd, experts}, std: over(routerStd, embd), rows: s.popularity(i)},
-			weight{name: blk("ffn_gate_exps"), kind: m.experts, dims: []int64{embd, ff, experts}, std: over(gateStd, embd)},
-			weight{name: blk("ffn_up_exps"), kind: m.experts, dims: []int64{embd, ff, experts}, std: over(1, embd)},
-			weight{name: blk("ffn_down_exps"), kind: down, dims: []int64{ff, embd, experts}, std: over(branch*math.Sqrt(float64(s.Used))/hidden, ff)},
-		)
-		if s.arch() == archGPTOSS {
-			float := func(name string, std float64, dims ...int64) weight {
-				return weight{name: fmt.Sprintf("blk.%d.%s", i, name), kind: quant.F32, dims: dims, std: std}
-			}
-			list = append(list,
-				float("attn_sinks.weight", 1, int64(s.Heads)),
-				float("attn_q.bias", biasStd, heads), float("attn_k.bias", biasStd, kv), float("attn_v.bias", biasStd, kv),
-				float("attn_output.bias", branch*biasStd, embd), float("ffn_gate_inp.bias", biasStd, experts),
-				float("ffn_gate_exps.bias", biasStd, ff, experts), float("ffn_up_exps.bias", biasStd, ff, experts),
-				float("ffn_down_exps.bias", branch*biasStd, embd, experts),
-			)
-		}
+		families[s.arch()].layer(m)
 	}
-	return list, nil
+	return m.list, nil
+}
+
+// name returns the name of a tensor of the layer.
+func (m *maker) name(tensor string) string { return fmt.Sprintf("blk.%d.%s", m.layer, tensor) }
+
+// matrix adds a matrix of the layer.
+func (m *maker) matrix(tensor string, kind quant.Type, cols, rows int, std float64) {
+	m.list = append(m.list, weight{name: m.name(tensor + ".weight"), kind: kind, dims: []int64{int64(cols), int64(rows)}, std: std})
+}
+
+// perExpert adds one matrix of all experts of the layer.
+func (m *maker) perExpert(tensor string, kind quant.Type, cols, rows int, std float64) {
+	m.list = append(m.list, weight{name: m.name(tensor + ".weight"), kind: kind, dims: []int64{int64(cols), int64(rows), int64(m.Experts)}, std: std})
+}
+
+// norm adds the weights of a norm, by their full name.
+func (m *maker) norm(name string, n int, mean float64) {
+	m.list = append(m.list, weight{name: name, kind: quant.F32, dims: []int64{int64(n)}, mean: mean, std: math.Abs(mean) / 10})
+}
+
+// floats adds an F32 tensor of the layer, by its whole name.
+func (m *maker) floats(tensor string, std float64, dims ...int) {
+	w := weight{name: m.name(tensor), kind: quant.F32, std: std}
+	for _, d := range dims {
+		w.dims = append(w.dims, int64(d))
+	}
+	m.list = append(m.list, w)
 }
 
 // popularity returns the factors on the router's rows of a layer. A row that is

@@ -84,19 +84,11 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 	if err != nil {
 		return err
 	}
-	arch, pre := s.arch(), "qwen2"
-	if arch == archGPTOSS {
-		pre = "gpt-4o"
-		if err := w.Set(arch+".attention.sliding_window", uint32(s.Window)); err != nil {
-			return err
-		}
-	}
+	arch := s.arch()
+	known := families[arch]
 	tokens, types, merges := vocabulary(s.Vocab)
 	last := uint32(s.Vocab - 1) // <|im_end|>
-	keys := []struct {
-		key string
-		x   any
-	}{
+	keys := []key{
 		{"general.architecture", arch},
 		{"general.type", "model"},
 		{"general.name", s.name()},
@@ -118,7 +110,7 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 		{arch + ".expert_feed_forward_length", uint32(s.ExpertFF)},
 		{arch + ".vocab_size", uint32(s.Vocab)},
 		{"tokenizer.ggml.model", "gpt2"},
-		{"tokenizer.ggml.pre", pre},
+		{"tokenizer.ggml.pre", known.pre},
 		{"tokenizer.ggml.tokens", tokens},
 		{"tokenizer.ggml.token_type", types},
 		{"tokenizer.ggml.merges", merges},
@@ -128,8 +120,16 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 		{"tokenizer.ggml.add_bos_token", false},
 		{"tokenizer.chat_template", chatTemplate},
 	}
-	for _, kv := range keys {
-		if err := w.Set(kv.key, kv.x); err != nil {
+	if s.RopeDims > 0 {
+		keys = append(keys, key{arch + ".rope.dimension_count", uint32(s.RopeDims)})
+	}
+	if known.keys != nil {
+		for _, k := range known.keys(s) {
+			keys = append(keys, key{arch + "." + k.name, k.x})
+		}
+	}
+	for _, k := range keys {
+		if err := w.Set(k.name, k.x); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,74 @@
+package synth
+
+import (
+	"math"
+
+	"bmoe/engine/quant"
+)
+
+// attentionKind says what a family's attention has beside its four matrices.
+type attentionKind struct {
+	headNorms bool // of queries and keys
+	gated     bool // each head's query rows are followed by as many of a gate
+}
+
+// attention adds an attention block with its norm.
+func (m *maker) attention(a attentionKind) {
+	heads, kv, qk, out := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim, qkNorm, attnStd
+	if a.headNorms {
+		qk = 1
+	}
+	rows := heads
+	if a.gated {
+		rows, out = 2*heads, attnStd*gatedStd
+	}
+	m.norm(m.name("attn_norm.weight"), m.Embd, 1)
+	m.matrix("attn_q", m.base, m.Embd, rows, over(qk, m.Embd))
+	m.matrix("attn_k", m.base, m.Embd, kv, over(qk, m.Embd))
+	m.matrix("attn_v", m.values, m.Embd, kv, over(1, m.Embd))
+	m.matrix("attn_output", m.base, heads, m.Embd, over(m.branch/out, heads))
+	if a.headNorms {
+		m.norm(m.name("attn_q_norm.weight"), m.HeadDim, qkNorm)
+		m.norm(m.name("attn_k_norm.weight"), m.HeadDim, qkNorm)
+	}
+}
+
+// moe adds a router and its experts with the norm of the given name. hidden is the
+// size of what the activation makes, and share the part of the layer's output that
+// they give.
+func (m *maker) moe(norm string, hidden, share float64) {
+	m.norm(m.name(norm+".weight"), m.Embd, 1)
+	m.list = append(m.list, weight{name: m.name("ffn_gate_inp.weight"), kind: quant.F32, dims: []int64{int64(m.Embd), int64(m.Experts)},
+		std: over(routerStd, m.Embd), rows: m.popularity(m.layer)})
+	m.perExpert("ffn_gate_exps", m.mix.experts, m.Embd, m.ExpertFF, over(gateStd, m.Embd))
+	m.perExpert("ffn_up_exps", m.mix.experts, m.Embd, m.ExpertFF, over(1, m.Embd))
+	m.perExpert("ffn_down_exps", m.down, m.ExpertFF, m.Embd, over(share*m.branch*math.Sqrt(float64(m.Used))/hidden, m.ExpertFF))
+}
+
+// dense adds a gated feed-forward network whose tensors' names end in ending.
+func (m *maker) dense(ending string, ff int, share float64) {
+	m.matrix("ffn_gate"+ending, m.base, m.Embd, ff, over(gateStd, m.Embd))
+	m.matrix("ffn_up"+ending, m.base, m.Embd, ff, over(1, m.Embd))
+	m.matrix("ffn_down"+ending, m.down, ff, m.Embd, over(share*m.branch/hiddenStd, ff))
+}
+
+// delta adds a gated delta-net block with its norm. together says that beta and alpha
+// are one matrix.
+func (m *maker) delta(together bool) {
+	values := m.ValueHeads * m.StateSize
+	channels := 2*m.KeyHeads*m.StateSize + values
+	m.norm(m.name("attn_norm.weight"), m.Embd, 1)
+	m.matrix("attn_qkv", m.base, m.Embd, channels, over(1, m.Embd))
+	m.matrix("attn_gate", m.base, m.Embd, values, over(gateStd, m.Embd))
+	m.floats("ssm_conv1d.weight", over(1, m.Conv), m.Conv, channels)
+	m.norm(m.name("ssm_dt.bias"), m.ValueHeads, stepBias)
+	m.norm(m.name("ssm_a"), m.ValueHeads, -1)
+	if together {
+		m.matrix("ssm_ba", m.base, m.Embd, 2*m.ValueHeads, over(1, m.Embd))
+	} else {
+		m.matrix("ssm_beta", m.base, m.Embd, m.ValueHeads, over(1, m.Embd))
+		m.matrix("ssm_alpha", m.base, m.Embd, m.ValueHeads, over(1, m.Embd))
+	}
+	m.norm(m.name("ssm_norm.weight"), m.StateSize, 1)
+	m.matrix("ssm_out", m.base, values, m.Embd, over(m.branch/hiddenStd, values))
+}

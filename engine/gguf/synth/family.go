@@ -1,0 +1,127 @@
+package synth
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// key is one entry of a model's metadata; a family's keys stand without its prefix.
+type key struct {
+	name string
+	x    any
+}
+
+// family is how the models of one architecture are made.
+type family struct {
+	pre   string              // tokenizer.ggml.pre
+	check func(s *Spec) error // of what not all families have
+	keys  func(s *Spec) []key // beside those that all have
+	layer func(m *maker)      // adds the tensors of one layer
+}
+
+var families = map[string]family{
+	archQwen3MoE: {
+		pre:   "qwen2",
+		check: func(s *Spec) error { return s.needs() },
+		layer: func(m *maker) {
+			m.attention(attentionKind{headNorms: true})
+			m.moe("ffn_norm", hiddenStd, 1)
+		},
+	},
+	archGPTOSS: {
+		pre:   "gpt-4o",
+		check: func(s *Spec) error { return s.needs(windowSizes) },
+		keys:  func(s *Spec) []key { return []key{{"attention.sliding_window", uint32(s.Window)}} },
+		layer: gptOSSLayer,
+	},
+	"qwen35moe": {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(false) }},
+	"qwen3next": {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(true) }},
+}
+
+// The families that tests name.
+const (
+	archQwen3MoE = "qwen3moe"
+	archGPTOSS   = "gpt-oss"
+)
+
+// Families returns the names of the architectures that can be written, sorted.
+func Families() []string { return slices.Sorted(maps.Keys(families)) }
+
+// The sizes that only some families have, by name.
+var (
+	recurrentSizes = []string{"key-heads", "value-heads", "state-size", "conv", "interval"}
+	windowSizes    = []string{"window"}
+	sharedSizes    = []string{"shared-ff"}
+)
+
+// needs refuses a spec that lacks one of the sizes which not all families have, or
+// has one that is not listed.
+func (s *Spec) needs(lists ...[]string) error {
+	names := slices.Concat(lists...)
+	const most = 1 << 20
+	for _, x := range s.Sizes() {
+		switch {
+		case x.hi > 0 || x.Name == "rope-dims":
+		case !slices.Contains(names, x.Name):
+			if *x.Value != 0 {
+				return fmt.Errorf("%s is %d: %s has none", x.Name, *x.Value, s.arch())
+			}
+		case *x.Value < 1 || *x.Value > most:
+			return fmt.Errorf("%s is %d: %s needs it to be 1 to %d", x.Name, *x.Value, s.arch(), most)
+		}
+	}
+	return nil
+}
+
+// checkDelta checks a spec of a family with gated delta-net layers.
+func (s *Spec) checkDelta() error {
+	if err := s.needs(recurrentSizes, sharedSizes); err != nil {
+		return err
+	}
+	if s.ValueHeads%s.KeyHeads != 0 {
+		return fmt.Errorf("value-heads (%d) is not a multiple of key-heads (%d)", s.ValueHeads, s.KeyHeads)
+	}
+	return nil
+}
+
+func (s *Spec) deltaKeys() []key {
+	return []key{
+		{"expert_shared_feed_forward_length", uint32(s.SharedFF)},
+		{"full_attention_interval", uint32(s.Interval)},
+		{"ssm.conv_kernel", uint32(s.Conv)},
+		{"ssm.state_size", uint32(s.StateSize)},
+		{"ssm.group_count", uint32(s.KeyHeads)},
+		{"ssm.time_step_rank", uint32(s.ValueHeads)},
+		{"ssm.inner_size", uint32(s.ValueHeads * s.StateSize)},
+	}
+}
+
+// qwen35Layer adds a layer of Qwen3.5 or Qwen3-Next.
+func (m *maker) qwen35Layer(together bool) {
+	if (m.layer+1)%m.Interval != 0 {
+		m.delta(together)
+	} else {
+		m.attention(attentionKind{headNorms: true, gated: true})
+	}
+	m.moe("post_attention_norm", hiddenStd, bothShare)
+	m.floats("ffn_gate_inp_shexp.weight", over(1, m.Embd), m.Embd)
+	m.dense("_shexp", m.SharedFF, bothShare/gatedStd)
+}
+
+// gptOSSLayer adds a layer of gpt-oss. Nothing norms its queries and keys, and its
+// activation is larger.
+func gptOSSLayer(m *maker) {
+	m.attention(attentionKind{})
+	m.moe("post_attention_norm", hiddenClampedStd, 1)
+	heads, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
+	m.floats("attn_sinks.weight", 1, m.Heads)
+	m.floats("attn_q.bias", biasStd, heads)
+	m.floats("attn_k.bias", biasStd, kv)
+	m.floats("attn_v.bias", biasStd, kv)
+	m.floats("attn_output.bias", m.branch*biasStd, m.Embd)
+	m.floats("ffn_gate_inp.bias", biasStd, m.Experts)
+	m.floats("ffn_gate_exps.bias", biasStd, m.ExpertFF, m.Experts)
+	m.floats("ffn_up_exps.bias", biasStd, m.ExpertFF, m.Experts)
+	m.floats("ffn_down_exps.bias", m.branch*biasStd, m.Embd, m.Experts)
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"bmoe/engine/backend"
+	"bmoe/engine/chat"
+	"bmoe/engine/gguf/synth"
+	"bmoe/engine/model"
+	"bmoe/internal/conform"
+)
+
+// smallModel writes a small random model of a family and returns a configuration
+// over it.
+func smallModel(t testing.TB, arch string) Config {
+	t.Helper()
+	spec, err := synth.Preset("tiny-" + arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Layers, spec.Embd, spec.Experts, spec.ExpertFF, spec.Vocab, spec.Seed = 4, 64, 8, 32, 600, 5
+	if spec.SharedFF > 0 {
+		spec.SharedFF = 32
+	}
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Threads, cfg.Ctx = filepath.Join(conform.TempDir(t), "m.gguf"), 2, 1024
+	if err := synth.Write(cfg.Model, spec); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// Families that can be written run: their text does not fall into a loop, and is
+// that of the resident model to the bit, however it is computed.
+func TestSmallModelsStream(t *testing.T) {
+	for _, arch := range synth.Families() {
+		if arch == "qwen3moe" {
+			continue // what the other tests run
+		}
+		t.Run(arch, func(t *testing.T) {
+			cfg := smallModel(t, arch)
+			cfg.Raw = true
+			resident := cfg
+			resident.Stream, resident.Dense = false, DenseMmap
+			want, run := outcome(t, resident)
+			ids := slices.Clone(run.Result.TokenIDs)
+			slices.Sort(ids)
+			if different := len(slices.Compact(ids)); len(run.Result.TokenIDs) < 24 || different < 12 {
+				t.Errorf("%d different tokens: %v", different, run.Result.TokenIDs)
+			}
+			cfg.Cache = Budget{Bytes: layerBytes(t, cfg)}
+			for _, threads := range []int{1, 3} {
+				cfg.Threads, cfg.UBatch, cfg.Lanes, cfg.ReleaseMmap = threads, 5*threads, threads, threads == 1
+				if got, _ := outcome(t, cfg); got.hash != want.hash || !slices.Equal(got.logits, want.logits) {
+					t.Errorf("%d threads: another text or other logits than resident", threads)
+				}
+			}
+		})
+	}
+}
+
+// prompter computes what the model within does, and says what it is told to.
+type prompter struct {
+	model.Arch
+	answers [][]int32 // one for each run to come
+	rest    []int32
+	logits  [][]float32 // that the model gave, of the run in progress
+}
+
+func (m *prompter) Forward(ctx context.Context, st model.State, ids []int32, logits []float32) error {
+	if err := m.Arch.Forward(ctx, st, ids, logits); err != nil || logits == nil {
+		return err
+	}
+	m.logits = append(m.logits, slices.Clone(logits))
+	if len(m.rest) == 0 {
+		m.rest, m.answers = m.answers[0], m.answers[1:]
+	}
+	clear(logits)
+	logits[m.rest[0]] = 10
+	m.rest = m.rest[1:]
+	return nil
+}
+
+// thoughtsKept and thoughtsDropped are templates whose answers begin with a thought,
+// which the next turn shows or leaves out.
+const (
+	thoughtsKept = `{%- for m in messages -%}
+{{ '<|im_start|>' + m.role + '\n' }}{%- if m.reasoning_content -%}{{ '<think>\n' + m.reasoning_content + '\n</think>\n\n' }}{%- endif -%}{{ m.content + '<|im_end|>\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\n' }}{%- endif -%}`
+	thoughtsDropped = `{%- for m in messages -%}
+{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}
+{%- endfor -%}
+{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\n<think>\n' }}{%- endif -%}`
+)
+
+// TestTurnsOfHybridModels: a chat of three turns. Nothing before the first changed
+// token is computed again: with a template that keeps everything the whole of the last
+// answer is kept, with one that drops thoughts all up to it. The logits are those of
+// a fresh prefill of the same ids, and the third turn repeats exactly.
+func TestTurnsOfHybridModels(t *testing.T) {
+	for _, arch := range []string{"qwen35moe", "qwen3next", "gpt-oss"} {
+		cfg := smallModel(t, arch)
+		for _, c := range []struct {
+			name, template string
+			opened         bool // the prompt opens the thought
+			kept           bool
+		}{
+			{"kept", thoughtsKept, false, true}, {"dropped", thoughtsDropped, true, false}, {"Qwen3.5", "", true, false},
+		} {
+			t.Run(arch+"/"+c.name, func(t *testing.T) {
+				if c.template == "" {
+					real, err := os.ReadFile(conform.Shared(t, "conformance/templates/Qwen3.5-4B.jinja"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					c.template = string(real)
+				}
+				threeTurns(t, cfg, c.template, c.opened, c.kept)
+			})
+		}
+	}
+}
+
+func threeTurns(t *testing.T, cfg Config, template string, opened, kept bool) {
+	cfg.Template, cfg.UBatch = template, 16
+	s, fresh := open(t, cfg), open(t, cfg)
+	m := &prompter{Arch: s.arch}
+	s.arch = m
+	s.conversation.Append(chat.Message{Role: chat.System, Content: "You know all about small animals."})
+	encode := func(text string) []int32 { return s.text.Tokenizer.EncodePrompt(text, nil) }
+	answer := func(thought, text string) []int32 {
+		whole := "<think>\n" + thought + "\n</think>\n\n" + text + "<|im_end|>"
+		if opened {
+			whole = strings.TrimPrefix(whole, "<think>\n")
+		}
+		return encode(whole)
+	}
+	// check compares the run's logits with those of a fresh prefill.
+	check := func(what string, r *backend.Run, err error) {
+		t.Helper()
+		if err != nil || r.Err != nil {
+			t.Fatal(what, err, r)
+		}
+		want, err := fresh.Eval(context.Background(), s.ids, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		vocab := s.arch.Info().Vocab
+		want = want[(r.Result.NPrompt-1)*vocab:]
+		if len(m.logits) != r.Result.NGen+1 || !slices.Equal(slices.Concat(m.logits...), want) {
+			t.Errorf("%s: other logits than a fresh prefill's", what)
+		}
+	}
+	var before *backend.Run
+	cached := 0
+	for i, turn := range []struct{ ask, thought, text string }{
+		{"What does a mouse eat?", "It is small.\nIt likes grain.", "Grain, and what falls from tables."},
+		{"And what eats the mouse?", "Cats do. So do owls.", "Cats and owls."},
+		{"Who eats the owl?", "Hardly anybody.", "Nobody does."},
+	} {
+		ids, seen := answer(turn.thought, turn.text), slices.Clone(s.ids)
+		m.answers, m.logits = append(m.answers, ids), nil
+		r, err := s.Generate(context.Background(), backend.Request{Text: turn.ask})
+		check(turn.ask, r, err)
+		if r.Result.Text != turn.text || r.Result.Reasoning != turn.thought || r.Result.NGen != len(ids)-1 {
+			t.Errorf("thought %q and said %q in %d tokens", r.Result.Reasoning, r.Result.Text, r.Result.NGen)
+		}
+		if i > 0 {
+			want := cached
+			if kept {
+				want = before.Result.NPrompt + before.Result.NGen
+			}
+			// Windowed layers alone still have what lies a little before the end.
+			most := want
+			if s.arch.Info().Arch == "gpt-oss" {
+				most = chat.CommonPrefix(seen, s.ids[:r.Result.NPrompt])
+			}
+			if n := r.Result.NCached; n < want || n > most {
+				t.Errorf("turn %d: %d of %d tokens were kept, want %d to %d", i+1, n, r.Result.NPrompt, want, most)
+			}
+		}
+		// What the next turn keeps if this answer changes: all up to the user's message.
+		_, asked, err := s.text.render(t.Context(), s.conversation.Messages[:len(s.conversation.Messages)-1], nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, cached = r, len(asked)
+	}
+	for range 2 {
+		m.answers, m.logits = append(m.answers, answer("Hardly anybody.", "Nobody does.")), nil
+		again, err := s.Again(context.Background(), nil)
+		check("again", again, err)
+		if again.Result.NCached != before.Result.NCached || !slices.Equal(again.Result.TokenIDs, before.Result.TokenIDs) || again.StartKey != before.StartKey {
+			t.Errorf("again kept %d tokens and said %q, before %d and %q", again.Result.NCached, again.Result.Text, before.Result.NCached, before.Result.Text)
+		}
+	}
+}
