@@ -49,6 +49,9 @@ type meter struct {
 	curve   [profile.MostWhatIfs]policy.Point
 	gc      []metrics.Sample
 
+	probed flashio.Reader // of which rate is what one lane gives, bytes a second
+	rate   profile.Maybe[float64]
+
 	glanced      int64
 	base, prompt int               // of the run: positions of the state that it kept, prompt tokens to prefill
 	part         surroundings      // where the run's part (prefill, decode) began
@@ -119,8 +122,9 @@ func (m *meter) opened(s *Session) {
 // reconfigured fills in what a change may have changed.
 func (m *meter) reconfigured(s *Session) {
 	m.rec.ForgetLanes()
+	alone := m.alone(s)
 	m.rec.Update(func(l *profile.Snapshot) {
-		l.Lanes = profile.Lanes{}
+		l.Lanes = profile.Lanes{Alone: alone}
 		l.Lanes.Overlap = s.cfg.Overlap
 		l.Process.Threads = s.cfg.Threads
 		l.Mapping.Bytes, l.Mapping.Views = 0, 0
@@ -142,6 +146,20 @@ func (m *meter) reconfigured(s *Session) {
 		l.Lanes.Engine, l.Lanes.N = s.reader.Engine(), s.reader.Lanes()
 	})
 	m.look()
+}
+
+// alone returns what one lane gives, measured anew for a reader that was opened
+// since.
+func (m *meter) alone(s *Session) profile.Maybe[float64] {
+	if s.reader == nil || s.streamer == nil {
+		return profile.Maybe[float64]{}
+	}
+	if s.reader != m.probed {
+		m.probed = s.reader
+		bytes, nanos, ok := s.streamer.Alone()
+		m.rate = maybe(float64(bytes)*1e9/float64(max(nanos, 1)), ok)
+	}
+	return m.rate
 }
 
 // kvMemory describes the state's memory.

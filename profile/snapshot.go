@@ -102,6 +102,7 @@ type Lanes struct {
 	Queue     int            // requests waiting
 	Rate      Maybe[float64] // bytes a second served while a run was reading, over the last second of run time
 	RateRun   Maybe[float64] // bytes served over the time with a read in flight: what the drive gave during the run
+	Alone     Maybe[float64] // what one lane gives on this file when no other reads, measured when the lanes were opened
 	P50, P99  Maybe[int64]   // latency inside the system call, of the run
 	Wake50    Maybe[int64]   // from completion until a waiting worker ran again
 	Lane      [MaxLanes]Lane
