@@ -76,6 +76,7 @@ func (s *Session) begin(ctx context.Context, b *beginning) (*backend.Run, error)
 	if b.base < 0 {
 		// The last id is computed again in any case: its logits are needed.
 		b.base = min(chat.CommonPrefix(s.ids, ids), len(ids)-1)
+		b.held = len(s.ids)
 	}
 	if b.base, err = s.rewind(b.base); err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	if !s.cfg.Raw {
 		a.reasoning = chat.NewReasoning(rendered)
 	}
-	s.meter.begin(profile.Start{Run: run.N, Turn: s.turn(), Started: started, Base: b.base, Prompt: len(ids) - b.base, MaxTokens: limit})
+	s.meter.begin(profile.Start{Run: run.N, Turn: s.turn(), Started: started, Held: b.held, Base: b.base, Prompt: len(ids) - b.base, MaxTokens: limit})
 	s.compute.OnLayer = s.meter.onLayer
 	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
 	s.compute.OnLayer = nil

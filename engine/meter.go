@@ -52,6 +52,8 @@ type meter struct {
 	probed flashio.Reader // of which rate is what one lane gives, bytes a second
 	rate   profile.Maybe[float64]
 
+	memoryLearned bool
+
 	glanced      int64
 	base, prompt int               // of the run: positions of the state that it kept, prompt tokens to prefill
 	part         surroundings      // where the run's part (prefill, decode) began
@@ -103,7 +105,7 @@ func (m *meter) opened(s *Session) {
 		l.Phase = profile.Idle
 		l.Model = profile.Model{Name: s.modelName(), Arch: info.Arch, FileBytes: s.files.Size(), Shards: s.files.Len(),
 			Layers: info.Layers, MoELayers: info.MoELayers(), Experts: info.Experts.Experts, ExpertsUsed: info.Experts.Used,
-			ExpertBytesAll: shape.Total(), TokenCycle: shape.TokenCycle(),
+			ExpertBytesAll: shape.Total(), TokenCycle: shape.TokenCycle(), TokenBytes: s.tokenBytes(),
 			HostMemory: profile.Maybe[int64]{Value: memory.Total, OK: memory.Has.All(host.HasTotal)}}
 		l.Model.Quant = s.expertType()
 		l.Ctx = s.cfg.Ctx
@@ -117,6 +119,26 @@ func (m *meter) opened(s *Session) {
 	})
 	m.reconfigured(s)
 	m.survey()
+}
+
+// tokenBytes returns the bytes of the weights that one token is computed with: of
+// the embedding only a row, unless it is the head too.
+func (s *Session) tokenBytes() int64 {
+	var n int64
+	embedding := false
+	for _, w := range s.registry.Weights {
+		switch {
+		case w.Streamed:
+		case w.Name == "token_embd.weight" && !embedding:
+			embedding = true // a tied head is a second object of that name
+		default:
+			n += w.Range.Size
+		}
+	}
+	for _, b := range s.shape.Bytes {
+		n += b * int64(s.shape.Used)
+	}
+	return n
 }
 
 // reconfigured fills in what a change may have changed.
@@ -229,6 +251,18 @@ func (m *meter) end() {
 	m.survey()
 	m.rec.Update(func(l *profile.Snapshot) { l.Process.GCPercent, l.KV = gc, m.session.kvMemory() })
 	m.rec.End(len(m.session.ids))
+	m.learnMemory()
+}
+
+// learnMemory measures memory once, after the first run in which computing took
+// most of the time: only there is it wanted.
+func (m *meter) learnMemory() {
+	if sum := m.rec.Sum(); m.memoryLearned || 2*sum.Compute < sum.Wall || sum.Tokens == 0 {
+		return
+	}
+	m.memoryLearned = true
+	rate, ok := m.session.memoryRate()
+	m.rec.Update(func(l *profile.Snapshot) { l.Process.MemoryRate = maybe(rate, ok) })
 }
 
 // read takes the reading of a token: a system call and some loads.

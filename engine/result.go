@@ -38,6 +38,7 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 	r.Process.GCPct = live.Process.GCPercent
 	r.Memory = s.memory()
 	r.Config = s.cfg
+	r.Diagnosis = append([]profile.Finding{}, profile.Diagnose(&live)...)
 	run.Disturbed = live.Process.Disturbed
 	r.Flags = []string{}
 	if live.Simulated {

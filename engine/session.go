@@ -71,6 +71,7 @@ type beginning struct {
 	request      backend.Request
 	conversation chat.Conversation // before the user's message
 	dropped      int               // turns that it had lost by then
+	held         int               // positions that the state held before
 	base         int               // positions of the state that were kept
 	marks        []int             // where its prefill stops to mark the state
 	thinking     *bool

@@ -47,7 +47,8 @@ type Recorder struct {
 type Start struct {
 	Run, Turn int
 	Started   int64 // clock.Now when the request came
-	Base      int   // positions of the state that it kept
+	Held      int   // positions that the state held before
+	Base      int   // of them, those that it kept
 	Prompt    int   // prompt tokens to prefill after them
 	MaxTokens int
 	Dropped   int // turns of the conversation that no longer fit
@@ -153,6 +154,7 @@ func (r *Recorder) Begin(s Start, g *Gauges) {
 		l.Phase, l.Run, l.Step, l.Steps = Prefill, s.Run, 0, s.MaxTokens
 		l.Prompt, l.PromptDone, l.Started = s.Prompt, 0, s.Started
 		l.CtxUsed = s.Base
+		l.Turn, l.Held, l.Kept = s.Turn, s.Held, s.Base
 		l.TTFT, l.PrefillTPS, l.DecodeTPS, l.Ceiling = Maybe[int64]{}, Maybe[float64]{}, Maybe[float64]{}, Maybe[float64]{}
 		l.DroppedTurns = s.Dropped
 		l.Sum, l.Mean = r.sum, Means{}

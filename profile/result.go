@@ -64,6 +64,8 @@ type Result struct {
 	} `json:"process"`
 	Memory Memory `json:"memory"`
 
+	Diagnosis []Finding `json:"diagnosis"` // why it was slow, what costs most first; empty where nothing is wrong
+
 	Config     any      `json:"config"` // the whole resolved configuration
 	Build      string   `json:"build"`  // the program's version, revision and instruction set; set by the program
 	Flags      []string `json:"flags"`  // traced, simulated, lossy, contended (others on the drive), disturbed_cpu, throttled

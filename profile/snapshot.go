@@ -14,6 +14,8 @@ type Snapshot struct {
 	Phase Phase
 	Model Model
 
+	Turn         int // of the conversation, from 1
+	Held, Kept   int // positions that the state held when the run was asked for, and of them those it could keep
 	Run          int // number of the current or last run, from 1; 0 before the first
 	Step, Steps  int // tokens generated, and at most
 	Prompt       int // tokens of the prompt that had to be prefilled
@@ -59,6 +61,7 @@ type Model struct {
 	Layers, MoELayers, Experts, ExpertsUsed int
 	ExpertBytesAll                          int64 // slot bytes of all routed experts, the budget that holds them
 	TokenCycle                              int64 // layers x top-k x slot bytes
+	TokenBytes                              int64 // logical bytes of the weights that one token is computed with
 	HostMemory                              Maybe[int64]
 }
 
@@ -151,6 +154,7 @@ type Process struct {
 	ForeignCPU       Maybe[float64] // percent of the processors' time that others use now
 	GCPercent        Maybe[float64] // share of CPU time spent in garbage collection, of the run
 	Temperature      Maybe[float64] // degrees Celsius
+	MemoryRate       Maybe[float64] // bytes a second that memory gives all workers together
 	Threads, MaxProc int
 	Disturbed        Disturbed // what spoiled the run: the current one's so far, or the last one's
 }
