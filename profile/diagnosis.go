@@ -61,7 +61,7 @@ const (
 // slow as it is: what costs most comes first, then what has no known cost. A run
 // with nothing wrong has no findings.
 func Diagnose(s *Snapshot) []Finding {
-	if s.Run == 0 || s.Sum.Tokens < leastTokens {
+	if s.Run == 0 || s.Sum.Tokens < leastTokens || s.Sum.Wall <= 0 {
 		return nil
 	}
 	d := diagnosis{Snapshot: s, wall: float64(s.Sum.Wall)}
@@ -213,6 +213,8 @@ func (d *diagnosis) waits() bool {
 	f.Cost = d.perToken(float64(d.Sum.Stall.Value))
 	switch w, ok := d.better(); {
 	case d.allFit(): // said already, with what to do
+	case d.Cache.Streaming && d.Cache.Budget >= d.whole():
+		f.Evidence += "; the cache holds all experts, once each was read"
 	case ok:
 		f.Action = d.set("cache", mibText(w.Budget)) + " fits in memory: " + d.promise(w)
 	case d.Cache.Fits.OK && d.Cache.Fits.Value <= d.Cache.Budget+d.Cache.Budget/8:
@@ -316,7 +318,10 @@ func (d *diagnosis) disturbed() bool {
 	if p.ForeignIO.OK {
 		f.Evidence += fmt.Sprintf(" and move %s on the drive", units.MiBPerSecond(p.ForeignIO.Value))
 	}
-	f.Action = "close other programs, let it cool, and ask again: these figures are not of this program alone"
+	f.Action = "close other programs and ask again: these figures are not of this program alone"
+	if p.Disturbed.Throttled.Value {
+		f.Action = "the processor slowed itself down: let it cool and ask again, or use fewer {threads}"
+	}
 	return true
 }
 

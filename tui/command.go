@@ -56,6 +56,6 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 
 // plainCommands take no argument and do what a key does.
 var plainCommands = map[string]action{
-	"help": actHelp, "runs": actRuns, "again": actAgain, "new": actNewChat, "thoughts": actFold,
+	"help": actHelp, "runs": actRuns, "why": actWhy, "again": actAgain, "new": actNewChat, "thoughts": actFold,
 	"freeze": actFreeze, "stop": actStop, "quit": actQuit,
 }

@@ -1,8 +1,6 @@
 package tui
 
 import (
-	"strings"
-
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/tui/term"
@@ -53,30 +51,30 @@ func (p *helpPage) rows(w int) []string {
 		}
 		twins := caps(r.panes, " ")
 		if r.label == "pane" {
-			twins = "1-5"
+			twins = "1-6"
 		}
-		capsLines := wrapWords(caps(keys, " "), keysW-1)
+		capsLines := term.Words(caps(keys, " "), keysW-1)
 		cmd, help := r.cmd, r.help
 		if s := backend.Find(p.settings, r.setting); s != nil {
 			cmd = usage(p.settings, s)
 			keyed[s.Name] = true
 		}
-		for n, text := range wrapWords(help, textW) {
+		for n, text := range term.Words(help, textW) {
 			rows = append(rows, p.line(w, keysW, twinW, cmdW, at(capsLines, n), first(n, twins), first(n, cmd), text))
 		}
-		for n := len(wrapWords(help, textW)); n < len(capsLines); n++ {
+		for n := len(term.Words(help, textW)); n < len(capsLines); n++ {
 			rows = append(rows, p.line(w, keysW, twinW, cmdW, capsLines[n], "", "", ""))
 		}
 	}
 	for i := range p.settings {
 		if s := &p.settings[i]; s.Live && !keyed[s.Name] { // a command is all it has
-			for n, text := range wrapWords(backend.Mention(s.Help, p.settings, backend.AsCommand), textW) {
+			for n, text := range term.Words(backend.Mention(s.Help, p.settings, backend.AsCommand), textW) {
 				rows = append(rows, p.line(w, keysW, 0, twinW+cmdW, "", "", first(n, usage(p.settings, s)), text))
 			}
 		}
 	}
 	rows = append(rows, term.Blanks(w))
-	for _, s := range wrapWords("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal. A command alone shows its setting, or turns it if it is a switch; every setting has one. A message that begins with a slash is written with two.", w) {
+	for _, s := range term.Words("Changes made during an answer take effect before the next run. With Shift held, the mouse selects text; --no-mouse leaves the mouse to the terminal. A command alone shows its setting, or turns it if it is a switch; every setting has one. A message that begins with a slash is written with two.", w) {
 		rows = append(rows, th.Pad(th.Dim.On(s), w))
 	}
 	return rows
@@ -99,13 +97,4 @@ func first(n int, s string) string {
 		return s
 	}
 	return ""
-}
-
-// wrapWords breaks a short text of ours into lines.
-func wrapWords(s string, w int) []string {
-	var out []string
-	for _, l := range term.Wrap(nil, s, 0, max(w, 1), 0) {
-		out = append(out, strings.TrimRight(s[l.Start:l.End], " "))
-	}
-	return out
 }

@@ -98,8 +98,11 @@ func (m *Model) act(b bind) tea.Cmd {
 		} else if m.screen == paneScreen {
 			m.toggleScreen(paneScreen)
 		}
-	case actPick1, actPick2, actPick3, actPick4, actPick5:
+	case actPick1, actPick2, actPick3, actPick4, actPick5, actPick6:
 		m.pick(int(b.act - actPick1))
+	case actWhy:
+		m.picked, m.screen = len(m.panes)-1, paneScreen
+		m.layout()
 	case actPickUp:
 		m.step(-1)
 	case actPickDown:

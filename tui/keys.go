@@ -1,5 +1,7 @@
 package tui
 
+import "bmoe/engine/backend"
+
 // action is something the user can ask for, by key or by command.
 type action uint8
 
@@ -27,6 +29,8 @@ const (
 	actPick3
 	actPick4
 	actPick5
+	actPick6
+	actWhy
 	actPickUp
 	actPickDown
 	actPageUp
@@ -80,6 +84,7 @@ var keyTable = []keyRow{
 		help: "compute while reads are in flight"},
 	{label: "runs", rank: 1, any: []bind{{key: "f10", act: actRuns}}, panes: []bind{{key: "r", act: actRuns}}, cmd: "/runs",
 		help: "every run of the session, compared"},
+	{cmd: "/why", help: "why the last run was as slow as it was, and what helps"},
 	{label: "again", rank: 1, any: []bind{{key: "ctrl+g", act: actAgain}}, panes: []bind{{key: "g", act: actAgain}}, cmd: "/again",
 		help: "repeat the last prompt from the same start, cache emptied"},
 	{label: "new chat", rank: 4, any: []bind{{key: "ctrl+n", act: actNewChat}}, cmd: "/new",
@@ -90,7 +95,7 @@ var keyTable = []keyRow{
 		help: "hold the panes still; recording goes on"},
 	{label: "expand", rank: 3, panes: []bind{{key: "e", act: actExpand}, {key: "enter", act: actExpand}},
 		help: "the picked pane over the whole screen, and back"},
-	{label: "pane", rank: 3, panes: []bind{{key: "1", act: actPick1}, {key: "2", act: actPick2}, {key: "3", act: actPick3}, {key: "4", act: actPick4}, {key: "5", act: actPick5}},
+	{label: "pane", rank: 3, panes: []bind{{key: "1", act: actPick1}, {key: "2", act: actPick2}, {key: "3", act: actPick3}, {key: "4", act: actPick4}, {key: "5", act: actPick5}, {key: "6", act: actPick6}},
 		help: "pick a pane"},
 	{panes: []bind{{key: "up", act: actPickUp}, {key: "k", act: actPickUp}, {key: "down", act: actPickDown}, {key: "j", act: actPickDown}},
 		help: "pick the pane above or below"},
@@ -165,4 +170,19 @@ func caps(bs []bind, sep string) string {
 		s += name
 	}
 	return s
+}
+
+// sayKeys puts the settings that a text mentions in the words of the screen: a
+// switch by its key, anything else by its command.
+func (m *Model) sayKeys(text string) string {
+	return backend.Mention(text, m.settings, func(s *backend.Setting, value string) string {
+		if s.Kind == backend.Switch && s.Live {
+			for i := range keyTable {
+				if r := &keyTable[i]; r.setting == s.Name && len(r.any) > 0 {
+					return caps(r.any[:1], "")
+				}
+			}
+		}
+		return backend.AsCommand(s, value)
+	})
 }

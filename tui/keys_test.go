@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 	"bmoe/profile"
 
 	tea "charm.land/bubbletea/v2"
@@ -880,4 +881,24 @@ func TestABackendWithoutSettings(t *testing.T) {
 	h.ask("hello")
 	h.keys("ctrl+g")
 	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })
+}
+
+// The last pane says why, with the key or the command that acts on it.
+func TestWhyItIsSlow(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.wants("6 why it is slow  ask something first")
+	h.ask("Why?")
+	s := h.m.live
+	s.Cache.Fits = profile.Some[int64](4000 * units.MiB)
+	s.Cache.WhatIf[0] = profile.WhatIf{Budget: 4000 * units.MiB, Hit: profile.Some(71.0), TPS: profile.Some(5.2)}
+	s.Cache.WhatIfs = 1
+	s.Lanes.Alone, s.Lanes.RateRun = profile.Some(231.0*units.MiB), profile.Some(231.0*units.MiB)
+	h.m.show(s)
+	h.typed("/why")
+	h.keys("enter")
+	h.wants("58 % of a token waits for the drive", "/cache 4000 fits in memory: 71.0 % hits, about 5.20 tokens/s [estimated]",
+		"4 lanes together give 1.0x what one alone gives here", "F2 and the question again tell")
+	h.keys("esc")
+	h.wants("> ask something", "6 why it is slow  2 findings")
 }

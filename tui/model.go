@@ -118,7 +118,7 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.th.ASCIIText = caps.NotUTF8
 	m.chat = newTranscript(m.th)
 	m.prompt = newPrompt()
-	m.panes = pane.New(m.th)
+	m.panes = pane.New(m.th, m.sayKeys)
 	m.runs = runList{th: m.th, again: "^G"}
 	m.help.th = m.th
 	return m

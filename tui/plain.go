@@ -348,6 +348,9 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 	case "runs":
 		p.listRuns()
 		return
+	case "why":
+		p.why()
+		return
 	case "help":
 		p.help()
 		return
@@ -364,6 +367,27 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		for _, o := range t.Apply(map[string]string{r.Name: value}) {
 			p.say(outcomeText(o, t.Settings()))
 		}
+	}
+}
+
+// why tells why the last run was as slow as it was.
+func (p *plainChat) why() {
+	var s profile.Snapshot
+	p.eng.Snapshot(&s)
+	rows := rowsOf(p.eng)
+	found := profile.Diagnose(&s)
+	for i := range found {
+		f := &found[i]
+		p.say("- " + term.CleanLine(f.String()))
+		if f.Action != "" {
+			p.say("  > " + term.CleanLine(backend.Mention(f.Action, rows, backend.AsCommand)))
+		}
+	}
+	switch {
+	case p.runs.Last() == nil:
+		p.say("no run yet")
+	case len(found) == 0:
+		p.say("nothing found that slows it down")
 	}
 }
 

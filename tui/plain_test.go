@@ -32,7 +32,7 @@ func TestPlainChat(t *testing.T) {
 	f := newFake()
 	f.warnings = []string{"the budget is below one token cycle"}
 	out, err := plainSession(t, f, strings.Join([]string{
-		"/again", "first line\\", "second line", "/release on", "/again", "/lanes 99", "/lanes 2", "/cache 500", "/overlap", "/runs", "/new", "/what", "/help", "/quit", "never read",
+		"/again", "first line\\", "second line", "/release on", "/again", "/lanes 99", "/lanes 2", "/cache 500", "/overlap", "/runs", "/why", "/new", "/what", "/help", "/quit", "never read",
 	}, "\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -75,7 +75,7 @@ func TestPanes(t *testing.T) {
 				if state == "ran" {
 					h.ask("Why?")
 				}
-				names := []string{"timeline", "cache", "lanes", "mapping", "process"}
+				names := []string{"timeline", "cache", "lanes", "mapping", "process", "diagnosis"}
 				for i, p := range h.m.panes {
 					var out []string
 					for _, size := range sizes {
@@ -132,7 +132,7 @@ func TestSimulatedIsSaidEverywhere(t *testing.T) {
 	h := start(t, 120, 40, Options{}, f)
 	h.ask("Why?")
 	lines := strings.Split(h.screen(), "\n")
-	for _, at := range []string{"bmoe", "1 token", "2 cache", "3 lanes", "4 mapping", "5 process"} {
+	for _, at := range []string{"bmoe", "1 token", "2 cache", "3 lanes", "4 mapping", "5 process", "6 why it is slow"} {
 		found := false
 		for _, l := range lines {
 			found = found || strings.Contains(l, at) && strings.Contains(l, "SIMULATED")

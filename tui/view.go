@@ -376,9 +376,9 @@ func (m *Model) statusLine() string {
 	case m.screen == runsScreen:
 		hints = []string{"Esc closes", "Up/Down picks a run", "Enter makes it the baseline"}
 	case m.screen == paneScreen:
-		hints = []string{"e or Esc closes", "1-5 another pane", "Space freezes"}
+		hints = []string{"e or Esc closes", "1-6 another pane", "Space freezes"}
 	case m.focus == onPanes:
-		hints = []string{"Tab goes back to the prompt", "1-5 picks a pane", "e expands it", "Space freezes"}
+		hints = []string{"Tab goes back to the prompt", "1-6 picks a pane", "e expands it", "Space freezes"}
 	case m.state == loading:
 		hints = []string{"type already", "Enter sends when the model is ready", "Ctrl+C quits"}
 	}
@@ -407,7 +407,7 @@ func (m *Model) footer() []string {
 		if onTwins && len(r.panes) > 0 {
 			keys = caps(r.panes, " ")
 			if r.label == "pane" {
-				keys = "1-5"
+				keys = "1-6"
 			}
 		}
 		if len(r.panes) > 0 && len(r.any) == 0 && !onTwins {

@@ -45,12 +45,12 @@ func answer(ctx context.Context, o *options, out *cli.Output) error {
 	var rep reporter
 	switch {
 	case o.json:
-		rep = jsonReport{out}
+		rep = jsonReport{out, o.words}
 	case o.progress:
 		rep = &progressReport{out: out, session: s}
 	default:
 		status.lines = true // who reads JSON has it there
-		rep = &textReport{out: out, status: status, safe: tty.Is(os.Stdout)}
+		rep = &textReport{out: out, say: o.words, status: status, safe: tty.Is(os.Stdout)}
 	}
 	err = generate(ctx, s, o, prompt, rep, status, clock.Now()-began)
 	if cerr := s.Close(); err == nil && cerr != nil {
@@ -122,7 +122,10 @@ func (o *options) readPrompt(ctx context.Context) (string, error) {
 }
 
 // jsonReport prints the result, and nothing before.
-type jsonReport struct{ out *cli.Output }
+type jsonReport struct {
+	out *cli.Output
+	say func(string) string // mentions of settings in the words of the command line
+}
 
 func (r jsonReport) opened(*engine.Session, int64) error { return nil }
 
@@ -132,6 +135,10 @@ func (r jsonReport) delta(backend.Delta) error { return nil }
 
 func (r jsonReport) finished(run *backend.Run) error {
 	run.Result.Build = versionText()
+	for i := range run.Result.Diagnosis {
+		f := &run.Result.Diagnosis[i]
+		f.Action = r.say(f.Action)
+	}
 	return r.out.Line("", &run.Result)
 }
 
@@ -139,6 +146,7 @@ func (r jsonReport) finished(run *backend.Run) error {
 // goes to standard error: it is not the answer, but a silent program looks
 // like one that hangs.
 type textReport struct {
+	say      func(string) string // mentions of settings in the words of the command line
 	out      *cli.Output
 	status   *status
 	safe     bool // standard output is a terminal
@@ -185,6 +193,6 @@ func (r *textReport) finished(run *backend.Run) error {
 			return err
 		}
 	}
-	fmt.Fprint(os.Stderr, summary(&run.Result))
+	fmt.Fprint(os.Stderr, summary(&run.Result, r.say))
 	return nil
 }

@@ -9,8 +9,9 @@ import (
 	"bmoe/tui/term"
 )
 
-// summary tells in a few lines what a run cost.
-func summary(r *profile.Result) string {
+// summary tells in a few lines what a run cost, and why it took as long as it did.
+// say puts mentions of settings in the words of the command line.
+func summary(r *profile.Result, say func(string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%d tokens (%s), %s tok/s; prompt %d tokens, %s tok/s; first token after %s s; loaded in %s s\n",
 		r.NGen, stopWords(r.StopReason), show(r.DecodeTPS), r.NPrompt, show(r.PrefillTPS), show(r.TTFT), show(r.Load))
@@ -41,6 +42,13 @@ func summary(r *profile.Result) string {
 	b.WriteString("\n")
 	if q := r.Qualifiers(); q != "" {
 		b.WriteString(q + "\n")
+	}
+	for i := range r.Diagnosis {
+		f := &r.Diagnosis[i]
+		b.WriteString("- " + term.CleanLine(f.String()) + "\n")
+		if f.Action != "" {
+			b.WriteString("  > " + term.CleanLine(say(f.Action)) + "\n")
+		}
 	}
 	return b.String()
 }

@@ -21,6 +21,7 @@ var kinds = []struct {
 	{"lanes", newLanes},
 	{"mapping", newMapping},
 	{"process", newProcess},
+	{"why it is slow", newDiagnosis},
 }
 
 // Pane is one of the stacked figures.
@@ -40,11 +41,12 @@ type Pane interface {
 	Render() []string
 }
 
-// New returns the panes, with nothing to draw yet.
-func New(th *term.Theme) []Pane {
+// New returns the panes, with nothing to draw yet. say puts the settings that a text
+// mentions in the screen's words.
+func New(th *term.Theme, say func(string) string) []Pane {
 	panes := make([]Pane, len(kinds))
 	for i, k := range kinds {
-		panes[i] = k.new(base{th: th, s: &profile.Snapshot{Phase: profile.Loading}, name: strconv.Itoa(i+1) + " " + k.name})
+		panes[i] = k.new(base{th: th, say: say, s: &profile.Snapshot{Phase: profile.Loading}, name: strconv.Itoa(i+1) + " " + k.name})
 	}
 	return panes
 }
@@ -52,6 +54,7 @@ func New(th *term.Theme) []Pane {
 // base is what every pane has.
 type base struct {
 	th       *term.Theme
+	say      func(string) string
 	name     string // with its number
 	s        *profile.Snapshot
 	of       int // see Pane.Apply

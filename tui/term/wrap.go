@@ -1,6 +1,10 @@
 package term
 
-import "github.com/charmbracelet/x/ansi"
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
 
 // Span is one line of wrapped text: text[start:end] of its source.
 type Span struct{ Start, End int }
@@ -87,4 +91,14 @@ func cluster(s string, m ansi.Method) (n, w int) {
 	}
 	c, w := ansi.FirstGraphemeCluster(s, m)
 	return len(c), w
+}
+
+// Words returns a text as lines of at most width columns, without the spaces at
+// which it was broken.
+func Words(text string, width int) []string {
+	var out []string
+	for _, l := range Wrap(nil, text, 0, max(width, 1), 0) {
+		out = append(out, strings.TrimRight(text[l.Start:l.End], " "))
+	}
+	return out
 }
