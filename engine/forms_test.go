@@ -110,7 +110,7 @@ func TestSharedExpertStreams(t *testing.T) {
 // resident.
 func TestFamiliesStream(t *testing.T) {
 	for _, name := range []string{"gpt-oss", "gpt-oss-mxfp4", "qwen2moe", "olmoe", "granitemoe", "bailingmoe2", "minimax-m2", "glm4moe", "glm4moe-nextn",
-		"mixtral", "mixtral-ropescale", "ernie4_5-moe", "qwen35moe", "qwen35moe-nextn", "qwen3next"} {
+		"mixtral", "mixtral-ropescale", "ernie4_5-moe", "deepseek2", "qwen35moe", "qwen35moe-nextn", "qwen3next"} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.Model = conform.Shared(t, "conformance/models/"+name+".gguf")

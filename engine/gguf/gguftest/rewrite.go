@@ -33,7 +33,7 @@ func F32(name string, x []float32, dims ...int64) Tensor {
 // Model is the content of a file.
 type Model struct {
 	Tensors []Tensor
-	Set     map[string]any // keys to add or to replace
+	Set     map[string]any // keys to add or to replace, or with nil to leave out
 }
 
 // Take removes the tensor of the given name and returns it.
@@ -78,7 +78,9 @@ func Rewrite(t testing.TB, from string, edit func(m *Model)) string {
 		}
 	}
 	for k, x := range m.Set {
-		must(w.Set(k, x))
+		if x != nil {
+			must(w.Set(k, x))
+		}
 	}
 	for _, x := range m.Tensors {
 		must(w.Declare(x.Name, x.Type, x.Dims...))
