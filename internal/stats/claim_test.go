@@ -160,7 +160,7 @@ func TestWhatCannotBeComparedSaysWhy(t *testing.T) {
 
 func TestStudent(t *testing.T) {
 	for freedom, want := range map[int]float64{1: 12.706, 10: 2.228, 11: 2.201, 30: 2.042, 1000: 1.962} {
-		if got := student(freedom); math.Abs(got-want) > 0.003 {
+		if got := Student(freedom, 0.975); math.Abs(got-want) > 0.003 {
 			t.Errorf("%d degrees of freedom: %v, want %v", freedom, got, want)
 		}
 	}
