@@ -14,12 +14,14 @@ import (
 
 // options is the command line.
 type options struct {
-	cfg       engine.Config
-	settings  []backend.Setting              // the rows that become flags, with their defaults
-	set       func(name, value string) error // gives one of them a value
-	prompt    string
-	file      string
-	maxTokens int
+	ab, order, csv     string // an experiment
+	cells, thermalGate int
+	cfg                engine.Config
+	settings           []backend.Setting              // the rows that become flags, with their defaults
+	set                func(name, value string) error // gives one of them a value
+	prompt             string
+	file               string
+	maxTokens          int
 
 	progress, json        bool
 	plain, ascii, noMouse bool
@@ -37,6 +39,12 @@ type options struct {
 
 	given func(name string) bool // whether a flag is on the command line
 }
+
+// How many runs of each combination an experiment makes at most.
+const (
+	defaultCells = 12
+	maxCells     = 1000
+)
 
 // maxTokensAsked bounds what may be asked for; the context bounds it in earnest.
 const maxTokensAsked = 1 << 30
@@ -90,6 +98,13 @@ func (o *options) sections() []section {
 	s.BoolVar(&o.ascii, "ascii", false, "draw with ASCII characters only")
 	s.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 
+	s = begin("Experiments")
+	s.text("ab", "", &o.ab, "SPEC", "answer the prompt under every combination of settings in turns and compare: 'release-mmap=off,on;io-threads=1,4'")
+	s.VarP(&intValue{dst: &o.cells, least: 1, most: maxCells}, "cells", "", "with --ab: at most so many runs of each combination; it stops before if it knows enough")
+	s.Var(&wordValue{&o.order, orders}, "order", "with --ab: both, every second round backwards, or forward")
+	s.VarP(&intValue{dst: &o.thermalGate, least: 1, most: 150}, "thermal-gate", "", "with --ab: before each run wait until the processor is at most so many degrees Celsius")
+	s.text("csv", "", &o.csv, "PATH", "with --ab: write a row for each run")
+
 	s = begin("Diagnostics")
 	s.BoolVar(&o.showPrompt, "show-prompt", false, "print what the model would see of the prompt, and its ids; with --json {prompt, ids}")
 	s.text("conversation", "", &o.conversation, "FILE", "with --show-prompt: the template's whole context, a JSON object with messages")
@@ -107,7 +122,7 @@ func (o *options) sections() []section {
 
 // newOptions returns the defaults.
 func newOptions() *options {
-	o := &options{cfg: engine.DefaultConfig()}
+	o := &options{cfg: engine.DefaultConfig(), cells: defaultCells, order: orders[0]}
 	o.settings = engine.Settings(o.cfg)
 	o.set = func(name, value string) error { return o.cfg.Set(name, value, backend.FromFlag) }
 	return o
@@ -143,7 +158,10 @@ func (o *options) parse(args []string) error {
 	if err := o.takeArgs(f.Args()); err != nil {
 		return err
 	}
-	return o.check()
+	if err := o.check(); err != nil {
+		return err
+	}
+	return o.checkExperiment()
 }
 
 // takeArgs takes the model, the one argument that is not a flag.

@@ -146,6 +146,8 @@ func dispatch(o *options, out *cli.Output) error {
 		return showPrompt(ctx, o, out)
 	case o.given("eval-tokens"):
 		return eval(ctx, o, out)
+	case o.given("ab"):
+		return experiment(ctx, o, out)
 	}
 	return answer(ctx, o, out)
 }
@@ -153,7 +155,7 @@ func dispatch(o *options, out *cli.Output) error {
 // chats reports whether there is to be a conversation: on a terminal, unless a
 // prompt or a diagnostic is asked for.
 func (o *options) chats() bool {
-	for _, name := range []string{"prompt", "file", "json", "progress", "tokenize", "show-prompt", "eval-tokens"} {
+	for _, name := range []string{"prompt", "file", "json", "progress", "tokenize", "show-prompt", "eval-tokens", "ab"} {
 		if o.given(name) {
 			return false
 		}

@@ -89,6 +89,10 @@ func (r *runner) all(ctx context.Context) error {
 				return err
 			}
 		}
+		if r.Excluded() == len(r.Cells)-1 && r.Rounds >= looks[0] {
+			r.Ended = fmt.Sprintf("nothing counted in %d rounds: close other programs and try again", r.Rounds)
+			return nil
+		}
 		if slices.Contains(looks, r.Rounds) && r.Rounds < r.Most && r.known() {
 			r.Ended = fmt.Sprintf("every difference is known after %d rounds", r.Rounds)
 			return nil

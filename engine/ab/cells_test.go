@@ -201,3 +201,15 @@ func TestReportsOfAnExperiment(t *testing.T) {
 		t.Errorf("what was not measured is %q", rows[2])
 	}
 }
+
+func TestNothingCountsInABusyRoom(t *testing.T) {
+	f := newFake()
+	f.disturb = true
+	x, err := planOf(f, "release-mmap=off,on").Run(context.Background())
+	if err != nil || x.Rounds != 3 || x.Ended != "nothing counted in 3 rounds: close other programs and try again" {
+		t.Errorf("%d rounds, %s, %v", x.Rounds, x.Ended, err)
+	}
+	if r := x.Report(true, ""); r.Variants[1].Change.Verdict != "not comparable: fewer than three undisturbed pairs" {
+		t.Errorf("%+v", r.Variants[1].Change)
+	}
+}

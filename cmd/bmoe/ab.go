@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"bmoe/engine/ab"
+	"bmoe/engine/backend"
+	"bmoe/internal/cli"
+	"bmoe/internal/host"
+	"bmoe/internal/units"
+	"bmoe/tui/term"
+)
+
+// orders are the orders in which an experiment's variants take turns.
+var orders = []string{"both", "forward"}
+
+// experiment answers the prompt under every combination of settings in turns, and
+// reports what that came to.
+func experiment(ctx context.Context, o *options, out *cli.Output) error {
+	variants, live, err := ab.Variants(o.ab, o.settings)
+	if err != nil {
+		var refused *backend.SettingError
+		if errors.As(err, &refused) {
+			return err
+		}
+		return cli.Usagef("--ab: %w", err)
+	}
+	gate, err := o.gate()
+	if err != nil {
+		return err
+	}
+	prompt, err := o.readPrompt(ctx)
+	if err != nil {
+		return err
+	}
+	p := &ab.Plan{Variants: variants, Live: live, Most: o.cells, Forward: o.order == "forward", Gate: gate,
+		Request: backend.Request{Text: prompt, MaxTokens: o.maxTokens}}
+	warned := false
+	p.Open = func(ctx context.Context, values map[string]string) (backend.Backend, error) {
+		one := *o
+		for _, row := range o.settings {
+			if v, ok := values[row.Name]; ok {
+				if err := one.cfg.Set(row.Name, v, backend.FromFlag); err != nil {
+					return nil, err
+				}
+			}
+		}
+		s, err := one.open(ctx, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range s.Warnings() {
+			if !warned {
+				fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", term.CleanLine(o.words(w)))
+			}
+		}
+		warned = true
+		return s, nil
+	}
+	p.Each = func(c *ab.Cell) {
+		what := fmt.Sprintf("round %d of at most %d", c.Round, p.Most)
+		if c.Round == 0 {
+			what = "warm-up"
+		}
+		note := ""
+		if c.Round > 0 && c.Excluded != "" {
+			note = ", left out: " + c.Excluded
+		}
+		fmt.Fprintf(os.Stderr, "%s, %s: %s tokens/s%s\n", what, term.CleanLine(variants[c.Variant].Name), c.Run.Result.DecodeTPS.Text(units.Fine, ""), note)
+	}
+	x, err := p.Run(ctx)
+	if len(x.Cells) < 2 { // nothing but the warm-up
+		return err
+	}
+	report := x.Report(live, versionText())
+	return errors.Join(err, o.deliver(x, report, live, out))
+}
+
+// deliver writes an experiment's report, and its cells if a file is named for them.
+func (o *options) deliver(x *ab.Experiment, report *ab.Report, live bool, out *cli.Output) error {
+	if o.csv != "" {
+		if err := writeFile(o.csv, func(w io.Writer) error { return x.CSV(w, live) }); err != nil {
+			return fmt.Errorf("cells: %w", err)
+		}
+	}
+	if o.json {
+		return out.Line("", report)
+	}
+	var text lines
+	if err := report.Markdown(&text); err != nil {
+		return err
+	}
+	return out.Text(string(text))
+}
+
+// lines is a text being written.
+type lines []byte
+
+func (l *lines) Write(b []byte) (int, error) {
+	*l = append(*l, b...)
+	return len(b), nil
+}
+
+// gate returns what waits until the processor is cool enough; nil if nothing was
+// asked for.
+func (o *options) gate() (func(context.Context) error, error) {
+	if !o.given("thermal-gate") {
+		return nil, nil
+	}
+	thermal := host.OpenThermal()
+	if _, _, ok := thermal.Read(); !ok {
+		return nil, errors.New("--thermal-gate: this host tells no temperature")
+	}
+	limit := float64(o.thermalGate)
+	return func(ctx context.Context) error {
+		for told := false; ; told = true {
+			celsius, _, ok := thermal.Read()
+			if !ok || celsius <= limit {
+				return nil
+			}
+			if !told {
+				fmt.Fprintf(os.Stderr, "waiting until %.0f C have become %.0f\n", celsius, limit)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(time.Second):
+			}
+		}
+	}, nil
+}
+
+// checkExperiment refuses flags that do nothing in an experiment, or without one.
+func (o *options) checkExperiment() error {
+	if !o.given("ab") {
+		for _, name := range []string{"cells", "order", "thermal-gate", "csv"} {
+			if o.given(name) {
+				return cli.Usagef("--%s does nothing without --ab", name)
+			}
+		}
+		return nil
+	}
+	for _, name := range []string{"progress", "plain", "ascii", "no-mouse", "show-prompt", "tokenize", "eval-tokens"} {
+		if o.given(name) {
+			return cli.Usagef("--%s and --ab exclude each other", name)
+		}
+	}
+	variants, _, err := ab.Variants(o.ab, o.settings)
+	if err != nil {
+		return nil // said when it is carried out
+	}
+	for name := range variants[0].Values {
+		i := slices.IndexFunc(o.settings, func(s backend.Setting) bool { return s.Name == name })
+		if flag := o.settings[i].Flag; o.given(flag) {
+			return cli.Usagef("--%s and --ab both set %s", flag, name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestExperimentOnTheCommandLine(t *testing.T) {
+	cells := filepath.Join(t.TempDir(), "cells.csv")
+	r := succeeds(t, "--ab", "release-mmap=off,on;io-threads=1,2", "--cells", "1", "-p", dogStory, "-n", "20", "--temp", "0", "--csv", cells)
+	for _, want := range []string{"| release-mmap off, lanes 1 | release-mmap off, lanes 2 | release-mmap on, lanes 1 | release-mmap on, lanes 2 |",
+		"| decode_tps, tokens/s |", "not comparable: fewer than three undisturbed pairs", "All runs gave the same text.", "1 rounds were asked for"} {
+		if !strings.Contains(r.stdout, want) {
+			t.Errorf("%q is missing:\n%s", want, r.stdout)
+		}
+	}
+	if !strings.Contains(r.stderr, "warm-up, release-mmap off, lanes 1:") {
+		t.Errorf("standard error: %s", r.stderr)
+	}
+	f, err := os.Open(cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil || len(rows) < 6 || rows[0][0] != "cell" || rows[1][3] != "warm-up" {
+		t.Errorf("%q, %v", rows, err)
+	}
+}
+
+func TestExperimentAsJSON(t *testing.T) {
+	r := succeeds(t, "--ab", "threads=1,2", "--cells", "1", "-p", dogStory, "-n", "20", "--temp", "0", "--json")
+	var report struct {
+		Variants []struct {
+			Name    string
+			Figures map[string]struct{ Median *float64 }
+			Change  *struct{ Verdict string }
+		}
+		SameText bool `json:"same_text"`
+		Config   map[string]any
+		Build    string
+	}
+	parseJSON(t, r.stdout, &report)
+	if len(report.Variants) != 2 || !report.SameText || report.Build == "" || report.Config == nil || report.Variants[1].Change == nil {
+		t.Errorf("%+v", report)
+	}
+	if _, told := report.Variants[0].Figures["load_s"]; !told {
+		t.Error("every run opened the model, and how long that took is not told")
+	}
+}
+
+func TestExperimentsThatMakeNoSense(t *testing.T) {
+	for want, args := range map[string][]string{
+		`--ab: "speed" is no setting`:                    {"--ab", "speed=1,2"},
+		`--io-threads "99": want 1 to 64`:                {"--ab", "lanes=1,99"},
+		"--cells does nothing without --ab":              {"--cells", "2"},
+		"--io-threads and --ab both set lanes":           {"--ab", "lanes=1,2", "--io-threads", "2"},
+		"--plain and --ab exclude each other":            {"--ab", "lanes=1,2", "--plain"},
+		"one combination leaves nothing to compare":      {"--ab", "lanes=1"},
+		`invalid argument "sideways" for "--order" flag`: {"--ab", "lanes=1,2", "--order", "sideways"},
+	} {
+		refused(t, 2, []string{want}, append(args, "-p", "hi")...)
+	}
+}
