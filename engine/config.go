@@ -62,6 +62,9 @@ type Config struct {
 	Origins map[string]string
 
 	SimulateHost string // "" or ntfs
+
+	ExpertsUsed int    // experts of a token; 0: as the file says
+	ForceRoute  string // path of a recorded route that takes the routers' place
 }
 
 // DefaultConfig returns the defaults of the command line.

@@ -202,6 +202,9 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	if n := b.request.MaxTokens; n > 0 {
 		limit = min(limit, n)
 	}
+	if s.forced != nil {
+		limit = s.forced.begin(len(ids), limit)
+	}
 	sampler, err := sample.New(s.cfg.Sampling, s.arch.Info().Vocab)
 	if err != nil {
 		return nil, err

@@ -133,13 +133,19 @@ func (s *Session) openFile(ctx context.Context) error {
 	if s.file, err = gguf.Open(s.cfg.Model); err != nil {
 		return err
 	}
-	if s.arch, s.registry, err = model.Build(s.file); err != nil {
+	if err := s.openRoute(); err != nil {
+		return err
+	}
+	if s.arch, s.registry, err = model.Build(s.file, s.cfg.ExpertsUsed); err != nil {
 		return err
 	}
 	if s.text, err = newText(ctx, s.file, s.cfg.Template); err != nil {
 		return err
 	}
 	s.warnings = append(s.warnings, s.text.Tokenizer.Warnings()...)
+	if err := s.fitRoute(); err != nil {
+		return err
+	}
 	info := s.arch.Info()
 	if got := s.text.Tokenizer.Len(); got > info.Vocab {
 		return fmt.Errorf("%s: the vocabulary has %d tokens, but the embedding only %d rows", s.cfg.Model, got, info.Vocab)
@@ -278,6 +284,9 @@ func (s *Session) openState(_ context.Context, _ func(float64)) error {
 		return err
 	}
 	s.compute = &model.Compute{Pool: pool.New(s.cfg.Threads), Numerics: num}
+	if s.forced != nil {
+		s.compute.Force = s.forced.force
+	}
 	if s.state, err = s.arch.NewState(s.cfg.Ctx, kv); err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 	if live.Simulated {
 		r.Flags = append(r.Flags, "simulated")
 	}
+	r.Flags = append(r.Flags, s.routeFlags()...)
 	r.Flags = append(r.Flags, run.Disturbed.Flags()...)
 	if s.streamer == nil {
 		return
@@ -68,6 +69,20 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 		i.Direct = profile.Some(mode.Direct)
 	}
 	i.Reads = profile.Some(live.Lanes.Reads)
+}
+
+// routeFlags tells of settings that change what the model says.
+func (s *Session) routeFlags() []string {
+	var flags []string
+	for _, r := range s.Settings() {
+		if r.Lossy && r.Idle == "" && r.Value != r.Default {
+			flags = []string{"lossy"}
+		}
+	}
+	if s.forced != nil {
+		flags = append(flags, "forced-route")
+	}
+	return flags
 }
 
 // memory returns what the engine has allocated. What the Go runtime holds

@@ -50,6 +50,8 @@ type Session struct {
 	engineNote string           // why the reader is not what was asked for
 	streamer   *expert.Streamer // nil with --moe-stream=false
 
+	forced *forcedRoute // nil unless routes come from a trace
+
 	conversation chat.Conversation
 	dropped      int     // turns of the conversation that no longer fitted
 	ids          []int32 // what the state has seen

@@ -60,6 +60,13 @@ var settings = table{
 		Help: "ask the template for an answer without reasoning"},
 		field: toggle(func(c *Config) *bool { return &c.NoThink })},
 
+	{Setting: backend.Setting{Name: "experts-used", Flag: "n-expert-used", Section: sectionModel, Lossy: true,
+		Help: "experts that a token is given in each layer (default: as the model says)"},
+		field: whole{at: func(c *Config) *int { return &c.ExpertsUsed }, least: 1, most: math.MaxInt16, chosen: true}},
+	{Setting: backend.Setting{Name: "force-route", Flag: "force-route", Section: sectionModel, Lossy: true,
+		Help: "diagnostic: experts are chosen by a recorded route and not by the routers; the text means nothing then"},
+		field: text{func(c *Config) *string { return &c.ForceRoute }, "TRACE"}},
+
 	{Setting: backend.Setting{Name: "threads", Flag: "threads", Short: "t", Section: sectionCompute,
 		Help: "compute workers (default: the physical cores)"},
 		field: whole{at: func(c *Config) *int { return &c.Threads }, least: 1, most: MaxThreads, chosen: true}},

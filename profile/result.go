@@ -68,7 +68,7 @@ type Result struct {
 
 	Config     any      `json:"config"` // the whole resolved configuration
 	Build      string   `json:"build"`  // the program's version, revision and instruction set; set by the program
-	Flags      []string `json:"flags"`  // traced, simulated, lossy, contended (others on the drive), disturbed_cpu, throttled
+	Flags      []string `json:"flags"`  // traced, simulated, lossy, forced-route, contended (others on the drive), disturbed_cpu, throttled
 	TextSHA256 string   `json:"text_sha256"`
 }
 

@@ -64,6 +64,10 @@ type Compute struct {
 	// OnRoute, if set, learns of every layer's routing: ids and weights are
 	// [tokens x k] token-major, in rank order, valid during the call.
 	OnRoute func(layer, tokens int, ids []int32, weights []float32)
+	// Force, if set, replaces what the router chose for the token at a position:
+	// ids and weights, in rank order, are its to overwrite. It is called by all
+	// workers at once.
+	Force func(layer, pos int, ids []int32, weights []float32)
 	// OnLayer, if set, learns of the residual stream after every layer, [tokens x embd].
 	OnLayer func(layer int, x []float32)
 }
@@ -93,8 +97,9 @@ func Archs() []string {
 func Models(arch string) string { return families[arch].models }
 
 // Build returns the model that a GGUF header describes, and the registry of its
-// weights, whose data is still to be bound.
-func Build(f *gguf.File) (Arch, *Registry, error) {
+// weights, whose data is still to be bound. used is how many experts a token gets;
+// 0 leaves it to the file.
+func Build(f *gguf.File, used int) (Arch, *Registry, error) {
 	path := f.Shards[0].Path
 	name, err := f.Meta.String("general.architecture")
 	if err != nil {
@@ -116,7 +121,7 @@ func Build(f *gguf.File) (Arch, *Registry, error) {
 	case experts == 0:
 		return nil, nil, fmt.Errorf("%s: says that it has no experts (%s.expert_count): a dense model cannot be streamed", path, name)
 	}
-	l := &loader{file: f, prefix: name + ".", reg: &Registry{}}
+	l := &loader{file: f, prefix: name + ".", reg: &Registry{}, topK: used}
 	a, err := known.build(l)
 	if err == nil {
 		err = l.err

@@ -29,7 +29,7 @@ func load(t testing.TB, path string, num kernel.Numerics, workers, batch int) *l
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, reg, err := Build(f)
+	a, reg, err := Build(f, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,7 +144,11 @@ func (m *moeRoute) Do(_, t int) {
 	if m.b.bias != nil {
 		bias = m.b.bias.F32
 	}
-	m.b.route.choose(m.logits[t*e:][:e], steer, bias, m.ids[t*k:][:k], m.weights[t*k:][:k])
+	ids, weights := m.ids[t*k:][:k], m.weights[t*k:][:k]
+	m.b.route.choose(m.logits[t*e:][:e], steer, bias, ids, weights)
+	if m.s.Force != nil {
+		m.s.Force(m.b.layer, m.s.pos+t, ids, weights)
+	}
 }
 
 // moeCombine adds the experts' output to the residual stream, a token a part,

@@ -35,6 +35,9 @@ const maxGroups = 64
 // routing reads how many experts there are and how many are used.
 func (l *loader) routing(score scoring) routing {
 	r := routing{experts: l.key("expert_count"), used: l.key("expert_used_count"), score: score}
+	if l.topK > 0 {
+		r.used = l.topK
+	}
 	if r.used > r.experts {
 		l.fail(fmt.Errorf("%d experts are used of %d: more than there are", r.used, r.experts))
 	}

@@ -38,7 +38,7 @@ func refusal(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = Build(f)
+	_, _, err = Build(f, 0)
 	if err == nil {
 		t.Fatal("the model is not refused")
 	}
@@ -220,7 +220,7 @@ func TestTensorsThatWouldBeLeftOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, reg, err := Build(f); err != nil || reg.Unused != 3 {
+	if _, reg, err := Build(f, 0); err != nil || reg.Unused != 3 {
 		t.Errorf("tensors outside: %v, %+v", err, reg)
 	}
 	for _, c := range []struct {

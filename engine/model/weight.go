@@ -126,6 +126,7 @@ type loader struct {
 	prefix string // of metadata keys: the architecture's name and a dot
 	reg    *Registry
 	used   map[string]bool
+	topK   int // experts of a token; 0: as the file says
 	err    error
 }
 
