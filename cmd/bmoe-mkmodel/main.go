@@ -93,6 +93,7 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	fs.BoolVar(&set.Tied, "tied", false, "no output.weight: the head is the token embedding")
 	fs.Float64Var(&set.Yarn, "yarn", 0, "YaRN scaling factor of the positions, over ctx/factor original ones; 0 is none")
 	fs.IntVar(&set.Shards, "split", 0, "number of files to split the model over")
+	fs.IntVar(&set.Topics, "topics", 0, "the text keeps to one of so many topics for a while, and routing follows it as in trained models; 0: routing is random")
 	fs.Uint64Var(&set.Seed, "seed", 0, "seed of the weights; the same seed gives the same bytes on any machine")
 	fs.StringVar(&set.Name, "name", "", "the model's name (default: made from its shape)")
 	fs.BoolVarP(&o.quiet, "quiet", "q", false, "print nothing but errors")
@@ -126,7 +127,7 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	if fs.Changed("type") {
 		o.spec.Type = strings.ToUpper(set.Type)
 	}
-	o.spec.Tied, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Tied, set.Shards, set.Seed, set.Name
+	o.spec.Topics, o.spec.Tied, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Topics, set.Tied, set.Shards, set.Seed, set.Name
 	return o, fs, nil
 }
 
@@ -138,6 +139,7 @@ func usage(fs *pflag.FlagSet) string {
     bmoe-mkmodel -o big.gguf --preset qwen3-30b-a3b --layers 8
     bmoe-mkmodel -o oss.gguf --preset tiny-gpt-oss
     bmoe-mkmodel -o hybrid.gguf --preset qwen3.6-35b-a3b --layers 4
+    bmoe-mkmodel -o real.gguf --preset qwen3-30b-a3b --layers 8 --topics 12
 
 The model says nothing meaningful, but it runs like a real one: its experts are
 all used, and its text does not fall into a loop.

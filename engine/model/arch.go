@@ -68,6 +68,8 @@ type Compute struct {
 	// ids and weights, in rank order, are its to overwrite. It is called by all
 	// workers at once.
 	Force func(layer, pos int, ids []int32, weights []float32)
+	// Ahead, if set, hears in decode what the routers of later layers say early.
+	Ahead Ahead
 	// OnLayer, if set, learns of the residual stream after every layer, [tokens x embd].
 	OnLayer func(layer int, x []float32)
 }

@@ -23,6 +23,7 @@ type decoder struct {
 	out                               *Weight
 	layers                            [][]step
 	specs                             []remembering // the blocks with a memory, in order
+	lastMoE                           *moe          // of the layers so far
 	stream                            *stream
 }
 
@@ -62,6 +63,10 @@ func (d *decoder) add(blocks ...block) {
 		}
 		if m, ok := b.(*moe); ok {
 			m.layer = len(d.layers)
+			if d.lastMoE != nil {
+				d.lastMoE.next = m
+			}
+			d.lastMoE = m
 			d.info.Experts.Experts, d.info.Experts.Used = m.route.experts, m.route.used
 			streamed = m.w.projections
 		}

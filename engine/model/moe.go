@@ -28,7 +28,8 @@ type moe struct {
 	sharedGate *Weight // [embd]; nil: none
 	inputs     []*Weight
 
-	job *moeJob
+	job  *moeJob
+	next *moe // of the next layer that has one
 }
 
 // moe returns the block of a layer.

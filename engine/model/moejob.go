@@ -36,6 +36,7 @@ type moeJob struct {
 	tokens  []int32 // [pairs]: grouped by expert, the token of each pair
 	pairs   []int32 // 0, 1, 2, ...
 	first   []int32 // by expert of the layer: where its pairs begin; experts+1 of them
+	ahead   *aheadJob
 
 	// the job in progress
 	b                *moe // the block that runs it
@@ -79,7 +80,8 @@ func newMoEJob(shape moeShape, n, workers int) *moeJob {
 		ids: make([]int32, pairs), weights: make([]float32, pairs), pairOf: make([]int32, pairs),
 		hidden: make([]float32, pairs*shape.ff), out: make([]float32, pairs*shape.embd),
 		hActs: kernel.NewActs(pairs, shape.ff), tokens: make([]int32, pairs), pairs: make([]int32, pairs),
-		first: make([]int32, shape.experts+1), work: make([]expertWork, shape.experts), mine: make([]expertMatrices, workers)}
+		first: make([]int32, shape.experts+1), work: make([]expertWork, shape.experts), mine: make([]expertMatrices, workers),
+		ahead: newAheadJob(shape.embd, shape.experts, shape.used)}
 	for i := range m.pairs {
 		m.pairs[i] = int32(i)
 	}
@@ -107,6 +109,11 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	m.batch = s.Experts.Acquire(b.layer, n, ids)
 	m.group(ids)
 	s.Pool.Enter(0, prev)
+	if n == 1 && s.Ahead != nil {
+		if lead := s.Ahead.Lead(); lead > 0 {
+			m.ahead.run(s, b, lead, s.Ahead)
+		}
+	}
 
 	w := &b.w
 	m.gate, m.up, m.down = w.gate.one(s.Numerics), w.up.one(s.Numerics), w.down.one(s.Numerics)
@@ -315,5 +322,5 @@ func (m *moeJob) stageB(worker, i, chunk int) {
 
 // bytes returns the memory of the scratch.
 func (m *moeJob) bytes() int64 {
-	return m.shared.bytes() + int64(len(m.logits)+len(m.steer)+len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
+	return m.shared.bytes() + m.ahead.bytes() + int64(len(m.logits)+len(m.steer)+len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
 }

@@ -191,3 +191,86 @@ func fillF32(mean, std float64) filler {
 		}
 	}
 }
+
+// spanFiller makes the rows of a weight whose columns differ.
+type spanFiller struct {
+	spans []span
+	bytes []int      // by span: of a row
+	fill  []filler   // by span; nil where values come from a table
+	table [][][]byte // by span: the table's rows in the weight's type
+}
+
+func newSpanFiller(w weight) (*spanFiller, error) {
+	f := &spanFiller{spans: w.cols, fill: make([]filler, len(w.cols)), table: make([][][]byte, len(w.cols))}
+	total := int64(0)
+	for i, s := range w.cols {
+		n, err := w.kind.RowBytes(s.n)
+		if err != nil {
+			return nil, err
+		}
+		total += s.n
+		f.bytes = append(f.bytes, int(n))
+		if s.choose == nil {
+			if f.fill[i], err = newFiller(w.kind, w.mean*s.factor, w.std*s.factor); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		for _, values := range s.table {
+			b := make([]byte, n)
+			if err := quant.Quantize(w.kind, b, values); err != nil {
+				return nil, err
+			}
+			f.table[i] = append(f.table[i], b)
+		}
+	}
+	if total != w.dims[0] {
+		return nil, fmt.Errorf("spans of %d columns for rows of %d", total, w.dims[0])
+	}
+	return f, nil
+}
+
+// rows returns the fillers of n rows from first on: a single one if they do not
+// differ.
+func (f *spanFiller) rows(first, n int64) []filler {
+	differ := false
+	for _, s := range f.spans {
+		differ = differ || s.choose != nil
+	}
+	if !differ {
+		return []filler{f.repeat(first)}
+	}
+	var rows []filler
+	for row := first; row < first+n; row++ {
+		rows = append(rows, f.row(row))
+	}
+	return rows
+}
+
+// row fills one row.
+func (f *spanFiller) row(row int64) filler {
+	return func(r *rand, dst []byte) {
+		for i, n := range f.bytes {
+			if f.fill[i] != nil {
+				f.fill[i](r, dst[:n])
+			} else {
+				copy(dst, f.table[i][f.spans[i].choose(row)])
+			}
+			dst = dst[n:]
+		}
+	}
+}
+
+// repeat fills rows that are alike.
+func (f *spanFiller) repeat(row int64) filler {
+	one := f.row(row)
+	size := 0
+	for _, n := range f.bytes {
+		size += n
+	}
+	return func(r *rand, dst []byte) {
+		for ; len(dst) > 0; dst = dst[size:] {
+			one(r, dst[:size])
+		}
+	}
+}

@@ -5,6 +5,7 @@
 package synth
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,6 +41,7 @@ type Spec struct {
 	Yarn       float64 // RoPE scaling factor over Ctx/Yarn positions; 0: none
 	Seed       uint64
 	Shards     int // files to split the model over; 0 or 1: one
+	Topics     int // the text is of so many topics, and routing follows it (see topics); 0: neither
 }
 
 // presets are shapes by name.
@@ -141,6 +143,12 @@ func (s *Spec) check() error {
 		return fmt.Errorf("yarn is %g, not 1 to ctx", s.Yarn)
 	case s.RopeDims < 0 || s.RopeDims > s.HeadDim || s.RopeDims%2 != 0:
 		return fmt.Errorf("rope-dims is %d, not an even number of head-dim (%d) at most", s.RopeDims, s.HeadDim)
+	case s.Topics < 0 || s.Topics > 256:
+		return fmt.Errorf("topics is %d, not 0 to 256", s.Topics)
+	case s.Topics > 0 && s.arch() != archQwen3MoE && s.arch() != archGPTOSS:
+		return fmt.Errorf("topics are for %s and %s", archQwen3MoE, archGPTOSS)
+	case s.Topics > 0 && s.Tied:
+		return errors.New("topics do not go with a tied head: one that likes what the embedding says repeats the last token")
 	case s.Shards < 0:
 		return fmt.Errorf("shards is %d", s.Shards)
 	}

@@ -64,6 +64,16 @@ type weight struct {
 	mean float64 // of its elements; not 0 only for F32
 	std  float64
 	rows func(row int64) float64 // factor on a row's std, or nil for 1
+	cols []span                  // nil: all columns are alike
+}
+
+// span is a run of columns of a weight with a size or a content of its own.
+type span struct {
+	n      int64   // columns
+	factor float64 // on the mean and the std
+	// Where choose is set, a row's values are those that it picks of table.
+	choose func(row int64) int
+	table  [][]float32 // [any x n]
 }
 
 // The scales below keep activations near 1 wherever a norm does not do it. A
@@ -130,12 +140,20 @@ func (s *Spec) weights() ([]weight, error) {
 		head.name, head.kind = "output.weight", m.more
 		m.list = append(m.list, head)
 	}
+	t, err := s.topics(m.list)
+	if err != nil {
+		return nil, err
+	}
 	for i := range s.Layers {
+		first := len(m.list)
 		m.layer, m.values, m.down = i, m.base, m.experts
 		if m.more != m.base && moreBits(i, s.Layers) {
 			m.values, m.down = m.more, m.more
 		}
 		families[s.arch()].layer(m)
+		if t != nil {
+			t.layer(i, m.list[first:])
+		}
 	}
 	return m.list, nil
 }
@@ -170,9 +188,13 @@ func (m *maker) floats(tensor string, std float64, dims ...int) {
 // popularity returns the factors on the router's rows of a layer. A row that is
 // twice as long is among the winners more often.
 func (s *Spec) popularity(layer int) func(row int64) float64 {
+	skew := routerSkew
+	if s.Topics > 0 {
+		skew = topicSkew
+	}
 	return func(row int64) float64 {
 		r := newRand(s.Seed, ^uint64(layer), uint64(row))
-		f := math.Exp(routerSkew * normals[r.next()>>(64-normalBits)])
+		f := math.Exp(skew * normals[r.next()>>(64-normalBits)])
 		return math.Round(f*(1<<16)) / (1 << 16) // platforms disagree on the last bit of Exp
 	}
 }

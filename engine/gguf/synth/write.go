@@ -128,6 +128,11 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 			keys = append(keys, key{arch + "." + k.name, k.x})
 		}
 	}
+	if s.Topics > 0 {
+		// The text is to be sampled, and from all tokens, or it never changes its topic.
+		keys = append(keys, key{"general.sampling.temp", float32(1)}, key{"general.sampling.top_k", int32(0)},
+			key{"general.sampling.top_p", float32(1)}, key{"general.sampling.min_p", float32(0)})
+	}
 	for _, k := range keys {
 		if err := w.Set(k.name, k.x); err != nil {
 			return err
@@ -178,11 +183,19 @@ func (s *Spec) cut(list []weight) ([]job, error) {
 			}
 			return f, nil
 		}
+		var spans *spanFiller
+		if w.cols != nil {
+			if spans, err = newSpanFiller(w); err != nil {
+				return nil, fmt.Errorf("tensor %s: %w", w.name, err)
+			}
+		}
 		step := max(1, piece/rowBytes)
 		for first := int64(0); first < rows; first += step {
 			n := min(step, rows-first)
 			j := job{name: w.name, offset: first * rowBytes, bytes: n * rowBytes, rand: newRand(s.Seed, uint64(i), uint64(first))}
-			if j.rows, err = rowFillers(w, first, n, fillerOf); err != nil {
+			if spans != nil {
+				j.rows = spans.rows(first, n)
+			} else if j.rows, err = rowFillers(w, first, n, fillerOf); err != nil {
 				return nil, err
 			}
 			jobs = append(jobs, j)
