@@ -141,7 +141,7 @@ func TestEveryModelIsTested(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := Build(f); err == nil || !slices.Contains(lacking, name) {
+		if _, _, err := Build(f, 0); err == nil || !slices.Contains(lacking, name) {
 			t.Errorf("%s is not tested: add it to the models that run (it builds: %v)", name, err == nil)
 		}
 	}
