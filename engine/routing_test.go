@@ -25,7 +25,7 @@ type routed struct {
 type routedToken struct {
 	id     int32
 	prompt bool
-	ids    []int32           // [layers x used]
+	ids    []int32            // [layers x used]
 	early  map[[2]int][]int32 // by layer and lead: what the layer's router said early
 }
 
