@@ -51,11 +51,18 @@ func wordsUnpacked(row []quant.Unpacked, x *actVec, p []int64) float32 {
 // unpackedBytes is the size of a superblock that has been taken apart.
 const unpackedBytes = int(unsafe.Sizeof(quant.Unpacked{}))
 
+// unpackKernel does what quant.Unpack does for blocks of one type.
+type unpackKernel func(dst, w *byte, blocks int)
+
 // unpackRow takes row r apart.
 func (c *call) unpackRow(dst []quant.Unpacked, r int) {
 	t := c.w.Type
 	bytes, rb := t.BlockBytes(), c.w.RowBytes()
 	row := c.w.Data[r*rb : (r+1)*rb]
+	if k := unpackKernels[active][t]; k != nil && len(dst) > 0 {
+		k((*byte)(unsafe.Pointer(&dst[0])), &row[0], len(dst))
+		return
+	}
 	for b := range dst {
 		quant.Unpack(t, &dst[b], row[b*bytes:])
 	}
@@ -64,10 +71,6 @@ func (c *call) unpackRow(dst []quant.Unpacked, r int) {
 // unpacked computes the call for a type that is taken apart first: rows are, in
 // groups, and each group meets all vectors.
 func (c *call) unpacked() {
-	if k := &unpackedGemm[active]; k.mul != nil && c.n >= gemmFrom && c.w.Rows >= k.rows && c.w.Cols > 0 {
-		c.gemm(k, true)
-		return
-	}
 	s := getScratch()
 	defer putScratch(s)
 	blocks := c.w.Cols / 256

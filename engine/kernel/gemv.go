@@ -47,8 +47,14 @@ func (c *call) simd() bool {
 		})
 		return true
 	}
-	if k := &gemmKernels[active][t]; k.mul != nil && c.n >= gemmFrom && c.w.Rows >= k.rows {
-		c.gemm(k, false)
+	unpack := products[t].unpack
+	gk := &gemmKernels[active][t]
+	if unpack {
+		fillBooks()
+		gk = &unpackedGemm[active]
+	}
+	if gk.mul != nil && c.n >= gemmFrom && c.w.Rows >= gk.rows {
+		c.gemm(gk, unpack)
 		return true
 	}
 	k := gemvKernels[active][t]

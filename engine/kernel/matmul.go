@@ -160,9 +160,10 @@ func (c *call) run() {
 	// Kernels of float weights read float32 activations, rounded or not.
 	case c.form == p.form, c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
 		switch {
+		case c.simd():
 		case p.unpack:
 			c.unpacked()
-		case !c.simd():
+		default:
 			c.generic(p)
 		}
 	case c.form == FormF32:

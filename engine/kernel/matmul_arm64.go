@@ -87,3 +87,6 @@ var gemmKernels = [...][64]gemmKernel{
 var unpackedGemm = [...]gemmKernel{
 	isa.DotProd: {pack: tileUnpacked, tileKernel: tileK16DotProd},
 }
+
+// unpackKernels are indexed by instruction set and quant.Type.
+var unpackKernels [isa.DotProd + 1][64]unpackKernel

@@ -10,7 +10,10 @@ var (
 	gemmKernels     [1][64]gemmKernel
 	unpackedKernels [1]gemvKernel
 	unpackedGemm    [1]gemmKernel
+	unpackKernels   [1][64]unpackKernel
 )
+
+func fillBooks() {}
 
 func prepareQ8SIMD(v []block8, x []float32) bool  { return false }
 func prepareQ8KSIMD(v []blockK, x []float32) bool { return false }

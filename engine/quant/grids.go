@@ -30,6 +30,37 @@ var grids = sync.OnceValue(func() *gridSet {
 	return g
 })
 
+// CodeBook returns the values of the code book of type t, entry after entry: eight
+// each, or four in the IQ3 types. It is nil for a type that has none. IQ1_M has
+// that of IQ1_S.
+func CodeBook(t Type) (values []int8) {
+	g := grids()
+	switch t {
+	case IQ2_XXS:
+		return flat(values, g.iq2xxs[:])
+	case IQ2_XS:
+		return flat(values, g.iq2xs[:])
+	case IQ2_S:
+		return flat(values, g.iq2s[:])
+	case IQ3_XXS:
+		return flat(values, g.iq3xxs[:])
+	case IQ3_S:
+		return flat(values, g.iq3s[:])
+	case IQ1_S, IQ1_M:
+		return flat(values, g.iq1s[:])
+	}
+	return nil
+}
+
+func flat[A [4]int8 | [8]int8](values []int8, entries []A) []int8 {
+	for i := range entries {
+		for k := range len(entries[i]) {
+			values = append(values, entries[i][k])
+		}
+	}
+	return values
+}
+
 func unpack[A [4]int8 | [8]int8](dst []A, packed []uint16, levels []int8, bits int) {
 	for i, p := range packed {
 		for k := range len(dst[i]) {

@@ -11,8 +11,9 @@ import (
 // sums are added in order, one after the other.
 type gemv struct {
 	eight
-	acc reg.VecVirtual
-	x   reg.GPVirtual // the vector's current block
+	acc   reg.VecVirtual
+	x     reg.GPVirtual // the vector's current block
+	ahead reg.GPVirtual // where the next prefetches begin
 }
 
 // Offsets in block8 and blockK of the Go code.
@@ -67,6 +68,7 @@ func (g *gen) gemv(name, doc string, wBytes, xBytes int, setup func(*gemv) func(
 	// bytes of the next group in the order of their addresses, while this one
 	// is computed, reaches what a plain read does.
 	ahead := g.GP64()
+	v.ahead = ahead
 	g.LEAQ(operand.Mem{Base: w, Index: rb, Scale: 8, Disp: prefetchAhead}, ahead)
 	g.VXORPS(v.acc, v.acc, v.acc)
 	g.Label(step)

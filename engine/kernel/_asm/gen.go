@@ -3,14 +3,18 @@
 // assembler library.
 //
 //	go generate ./engine/kernel
+//
+// With arguments it writes only the files whose names contain one of them.
 package main
 
 import (
 	"bytes"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mmcloughlin/avo/attr"
@@ -80,11 +84,24 @@ func words(w ...uint16) (b []byte) {
 	return b
 }
 
+// floats32 returns 32 bytes of constant memory filled with f.
+func (g *gen) floats32(f float32) operand.Mem { return g.bytes32(dwords(math.Float32bits(f))...) }
+
 func dwords(w ...uint32) (b []byte) {
 	for _, v := range w {
 		b = append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24))
 	}
 	return b
+}
+
+// clearing emits an instruction that writes the lower half of d and clears the
+// upper one. The allocator would take d's upper half to be older, and so keep a
+// register for it from the beginning of the function.
+func (g *gen) clearing(opcode string, d reg.VecVirtual, in ...operand.Op) {
+	g.Instruction(&ir.Instruction{
+		Opcode: opcode, Operands: append(append([]operand.Op(nil), in...), d.AsX()),
+		Inputs: in, Outputs: []operand.Op{d},
+	})
 }
 
 // rows addresses eight rows of a matrix at their current block.
@@ -164,12 +181,21 @@ func emit(path string, p printer.Printer, f *ir.File) error {
 
 func main() {
 	log.SetFlags(0)
+	wanted := func(name string) bool {
+		return len(os.Args) < 2 || slices.ContainsFunc(os.Args[1:], func(s string) bool { return strings.Contains(name, s) })
+	}
 	for _, f := range files {
+		if !wanted(f.name) {
+			continue
+		}
 		if err := write("..", f); err != nil {
 			log.Fatalf("%s: %v", f.name, err)
 		}
 	}
 	for _, f := range armFiles {
+		if !wanted(f.name) {
+			continue
+		}
 		a := newArm(f.dot)
 		f.make(a)
 		if err := a.write("..", f.name); err != nil {
