@@ -217,7 +217,9 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	if !s.cfg.Raw {
 		a.reasoning = chat.NewReasoning(rendered)
 	}
-	s.meter.begin(profile.Start{Run: run.N, Turn: s.turn(), Started: started, Held: b.held, Base: b.base, Prompt: len(ids) - b.base, MaxTokens: limit})
+	start := profile.Start{Run: run.N, Turn: s.turn(), Started: started, Held: b.held, Base: b.base, Prompt: len(ids) - b.base, MaxTokens: limit}
+	s.meter.begin(start)
+	s.tellBegan(&start)
 	s.compute.OnLayer = s.meter.onLayer
 	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
 	s.compute.OnLayer = nil
@@ -231,6 +233,18 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	}
 	s.finish(run, a, b, ids, stop)
 	return run, nil
+}
+
+// tellBegan tells the observers of a run, if there are any.
+func (s *Session) tellBegan(start *profile.Start) {
+	if len(s.observers) == 0 {
+		return
+	}
+	var live profile.Snapshot
+	s.Snapshot(&live)
+	for _, o := range s.observers {
+		o.Began(start, &live)
+	}
 }
 
 // roomAhead is for how many tokens of an answer there is room before the first:
@@ -299,6 +313,9 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 			s.meter.first()
 		} else {
 			s.meter.token(id, &a.record)
+			for _, o := range s.observers {
+				o.Token(&a.record)
+			}
 			if len(a.walls) < cap(a.walls) {
 				a.walls = append(a.walls, float32(units.InSeconds(a.record.Wall)))
 			}
@@ -419,6 +436,9 @@ func (s *Session) finish(run *backend.Run, a *answer, b *beginning, ids []int32,
 	sum := sha256.Sum256([]byte(s.text.Tokenizer.Decode(a.ids, true)))
 	r.TextSHA256 = hex.EncodeToString(sum[:])
 	s.fillResult(r, run)
+	for _, o := range s.observers {
+		o.Ended(r)
+	}
 	s.idsRoom, s.textRoom = a.ids, a.text
 	switch {
 	case s.cfg.Raw:

@@ -61,8 +61,9 @@ type Session struct {
 	idsRoom      []int32   // of the answer in progress, kept from run to run
 	textRoom     []byte
 
-	meter meter
-	pass  pass
+	meter     meter
+	observers []profile.Observer
+	pass      pass
 
 	closing sync.Once
 	closed  error
@@ -85,6 +86,10 @@ var (
 	_ backend.Tunable = (*Session)(nil)
 	_ backend.History = (*Session)(nil)
 )
+
+// Observe adds somebody who hears of every run from now on. It is called between
+// runs.
+func (s *Session) Observe(o profile.Observer) { s.observers = append(s.observers, o) }
 
 // Info tells what is open.
 func (s *Session) Info() backend.Info {

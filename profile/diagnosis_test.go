@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -147,5 +148,17 @@ func TestWhatCostsMostComesFirst(t *testing.T) {
 	}
 	if want := []string{"waits", "cycle", "disturbed"}; !slices.Equal(rules, want) {
 		t.Errorf("%q, want %q", rules, want)
+	}
+}
+
+func TestRulesAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/telemetry.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		if !strings.Contains(string(page), "| `"+r.name+"` |") {
+			t.Errorf("docs/telemetry.md does not tell of the rule %s", r.name)
+		}
 	}
 }

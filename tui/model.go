@@ -332,12 +332,25 @@ func (m *Model) onTick(msg tickMsg) tea.Cmd {
 		m.take(msg.snap)
 	}
 	m.drain()
+	m.notice()
 	if m.state == idle {
 		m.warmth--
 	} else {
 		m.warmth = warmTick
 	}
 	return m.tick()
+}
+
+// notice shows what has come in by Options.Notices.
+func (m *Model) notice() {
+	for {
+		select {
+		case text := <-m.o.Notices:
+			m.chat.addNote(m.now(), true, term.CleanLine(text))
+		default:
+			return
+		}
+	}
 }
 
 // take makes a snapshot the latest.

@@ -191,6 +191,11 @@ func (p *plainChat) message(ctx context.Context, lines <-chan inputLine) (string
 		select {
 		case <-ctx.Done():
 			return "", ErrInterrupted
+		case text := <-p.o.Notices:
+			p.say("[" + term.CleanLine(text) + "]")
+			if err := p.flush(); err != nil {
+				return "", err
+			}
 		case l := <-lines:
 			if l.err == io.EOF {
 				return "", io.EOF

@@ -33,6 +33,9 @@ type Options struct {
 	Name string
 	// MaxTokens bounds an answer; 0 leaves it to the model and the context.
 	MaxTokens int
+	// Notices brings what the user should hear of outside of answers, such as a file
+	// that can no longer be written; nil if there is none.
+	Notices <-chan string
 
 	Plain   bool // line by line, for screen readers and terminals that cannot move the cursor
 	ASCII   bool // no other characters for frames and bars

@@ -139,7 +139,7 @@ func (o *options) gate() (func(context.Context) error, error) {
 // checkExperiment refuses flags that do nothing in an experiment, or without one.
 func (o *options) checkExperiment() error {
 	if !o.given("ab") {
-		for _, name := range []string{"cells", "order", "thermal-gate", "csv"} {
+		for _, name := range []string{"cells", "order", "thermal-gate"} {
 			if o.given(name) {
 				return cli.Usagef("--%s does nothing without --ab", name)
 			}

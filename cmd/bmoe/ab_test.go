@@ -2,10 +2,14 @@ package main
 
 import (
 	"encoding/csv"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bmoe/profile"
+	"bmoe/profile/trace"
 )
 
 func TestExperimentOnTheCommandLine(t *testing.T) {
@@ -64,4 +68,32 @@ func TestExperimentsThatMakeNoSense(t *testing.T) {
 	} {
 		refused(t, 2, []string{want}, append(args, "-p", "hi")...)
 	}
+}
+
+func TestTokensAreWrittenDown(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tokens.csv")
+	r := succeeds(t, "-p", dogStory, "-n", "20", "--temp", "0", "--csv", path, "--json")
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	table, err := trace.ReadCSV(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result profile.Result
+	parseJSON(t, r.stdout, &result)
+	if len(table.Runs) != 1 || len(table.Runs[0].Rows) != 19 || table.Runs[0].Settings["io_threads"] != "4" || table.Runs[0].Summary["text_sha256"] != result.TextSHA256 {
+		t.Fatalf("%+v", table.Runs)
+	}
+	wall, _ := table.Column(&table.Runs[0], "wall_ms")
+	sum := 0.0
+	for _, v := range wall {
+		sum += v / 1e3 / float64(len(wall))
+	}
+	if got := result.PerToken.Wall.Value; math.Abs(sum-got) > 1e-5 {
+		t.Errorf("rows of %v s, the result says %v", sum, got)
+	}
+	refused(t, 1, []string{"csv: open", "no such file"}, "-p", "hi", "--csv", filepath.Join(path, "..", "away", "x.csv"))
 }

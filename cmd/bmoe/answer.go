@@ -31,6 +31,10 @@ func answer(ctx context.Context, o *options, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	files, err := o.createSinks(ctx, func(err error) { fmt.Fprintf(os.Stderr, "bmoe: warning: %s\n", term.CleanLine(err.Error())) })
+	if err != nil {
+		return err
+	}
 	status := newStatus(os.Stderr)
 	defer status.clear()
 	began := clock.Now()
@@ -52,7 +56,8 @@ func answer(ctx context.Context, o *options, out *cli.Output) error {
 		status.lines = true // who reads JSON has it there
 		rep = &textReport{out: out, say: o.words, status: status, safe: tty.Is(os.Stdout)}
 	}
-	err = generate(ctx, s, o, prompt, rep, status, clock.Now()-began)
+	files.observe(s)
+	err = files.joined(generate(ctx, s, o, prompt, rep, status, clock.Now()-began))
 	if cerr := s.Close(); err == nil && cerr != nil {
 		err = fmt.Errorf("closing: %w", cerr)
 	}

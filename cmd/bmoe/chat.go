@@ -28,6 +28,16 @@ func chat(o *options) error {
 		ctx, stop = interrupt.Others(ctx)
 		defer stop()
 	}
+	notices := make(chan string, 8)
+	files, err := o.createSinks(ctx, func(err error) {
+		select {
+		case notices <- err.Error():
+		default: // one that is not shown is enough to know of the others
+		}
+	})
+	if err != nil {
+		return err
+	}
 	name := "the demo model"
 	if o.cfg.Model != "" {
 		name = filepath.Base(o.cfg.Model)
@@ -35,18 +45,19 @@ func chat(o *options) error {
 	if !o.plain {
 		defer watched()()
 	}
-	return tui.Run(ctx, tui.Options{
+	return files.joined(tui.Run(ctx, tui.Options{
 		Open: func(progress func(stage string, frac float64)) (backend.Backend, error) {
 			s, err := opening.Finish(ctx, progress)
 			if err != nil {
 				return nil, err // not a nil session in an interface
 			}
 			giveProcessors(s)
+			files.observe(s)
 			return s, nil
 		},
-		Name: name, MaxTokens: o.maxTokens,
+		Name: name, MaxTokens: o.maxTokens, Notices: notices,
 		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse,
-	})
+	}))
 }
 
 // begin reads the header of the model.

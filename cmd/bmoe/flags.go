@@ -94,6 +94,7 @@ func (o *options) sections() []section {
 	s = begin("Output")
 	s.BoolVar(&o.progress, "progress", false, "BMOE_* lines on standard output, one JSON object each (docs/cli.md)")
 	s.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else")
+	s.text("csv", "", &o.csv, "PATH", "write a row for each decoded token; with --ab one for each run (docs/telemetry.md)")
 	s.BoolVar(&o.plain, "plain", false, "chat line by line: for screen readers, and for terminals that cannot move the cursor")
 	s.BoolVar(&o.ascii, "ascii", false, "draw with ASCII characters only")
 	s.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
@@ -103,7 +104,6 @@ func (o *options) sections() []section {
 	s.VarP(&intValue{dst: &o.cells, least: 1, most: maxCells}, "cells", "", "with --ab: at most so many runs of each combination; it stops before if it knows enough")
 	s.Var(&wordValue{&o.order, orders}, "order", "with --ab: both, every second round backwards, or forward")
 	s.VarP(&intValue{dst: &o.thermalGate, least: 1, most: 150}, "thermal-gate", "", "with --ab: before each run wait until the processor is at most so many degrees Celsius")
-	s.text("csv", "", &o.csv, "PATH", "with --ab: write a row for each run")
 
 	s = begin("Diagnostics")
 	s.BoolVar(&o.showPrompt, "show-prompt", false, "print what the model would see of the prompt, and its ids; with --json {prompt, ids}")

@@ -1,0 +1,88 @@
+// Package trace writes down what runs did, and reads it back: each format's writer
+// and reader side by side. The formats are BigMoeOnEdge's (its docs/telemetry.md),
+// with columns of ours appended; readers find columns by name.
+package trace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"sync"
+
+	"bmoe/internal/crash"
+	"bmoe/profile"
+)
+
+// sink is a file that rows are added to, each with one write, so that it is whole
+// up to the last row whatever ends the program. A write that fails ends the sink and
+// not the run: whoever made the sink is told once.
+type sink struct {
+	mu     sync.Mutex
+	what   string
+	w      io.WriteCloser
+	line   []byte
+	failed func(error)
+}
+
+// create makes a sink of a file, or a pipe. An old file of the name is replaced. A
+// pipe that nobody reads yet is waited for until ctx ends.
+func create(ctx context.Context, what, path string, failed func(error)) (*sink, error) {
+	var f *os.File
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer crash.Catch(what)
+		defer close(done)
+		f, err = os.Create(path)
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-done:
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	return &sink{what: what, w: f, failed: failed}, nil
+}
+
+// flush writes what has been gathered. The lock is held.
+func (s *sink) flush() {
+	if s.w == nil {
+		s.line = s.line[:0]
+		return
+	}
+	_, err := s.w.Write(s.line)
+	s.line = s.line[:0]
+	if err != nil {
+		s.w.Close() // the write's error is the one that matters
+		s.w = nil
+		s.failed(fmt.Errorf("%s: %w: nothing more is written to it", s.what, err))
+	}
+}
+
+// close ends the sink. The lock is held.
+func (s *sink) close() error {
+	if s.w == nil {
+		return nil
+	}
+	err := s.w.Close()
+	s.w = nil
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.what, err)
+	}
+	return nil
+}
+
+func (s *sink) text(v string)   { s.line = append(s.line, v...) }
+func (s *sink) number(v int64)  { s.line = strconv.AppendInt(s.line, v, 10) }
+func (s *sink) float(v float64) { s.line = strconv.AppendFloat(s.line, v, 'f', 3, 64) }
+
+// maybe writes a figure, or nothing where it was not measured.
+func (s *sink) maybe(v profile.Maybe[float64]) {
+	if v.OK {
+		s.float(v.Value)
+	}
+}
