@@ -1,4 +1,3 @@
-// Package trace reads what a run recorded of its routes.
 package trace
 
 import (
