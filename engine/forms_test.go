@@ -109,8 +109,25 @@ func TestSharedExpertStreams(t *testing.T) {
 // Every family of the conformance set opens and streams to the bits that it has
 // resident.
 func TestFamiliesStream(t *testing.T) {
-	for _, name := range []string{"gpt-oss", "gpt-oss-mxfp4", "qwen2moe", "olmoe", "granitemoe", "bailingmoe2", "minimax-m2", "glm4moe", "glm4moe-nextn",
-		"mixtral", "mixtral-ropescale", "ernie4_5-moe", "deepseek2", "qwen35moe", "qwen35moe-nextn", "qwen3next"} {
+	for _, name := range []string{
+		"bailingmoe2",
+		"deepseek2",
+		"ernie4_5-moe",
+		"glm4moe",
+		"glm4moe-nextn",
+		"gpt-oss",
+		"gpt-oss-mxfp4",
+		"granitemoe",
+		"lfm2moe",
+		"minimax-m2",
+		"mixtral",
+		"mixtral-ropescale",
+		"olmoe",
+		"qwen2moe",
+		"qwen35moe",
+		"qwen35moe-nextn",
+		"qwen3next",
+	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.Model = conform.Shared(t, "conformance/models/"+name+".gguf")

@@ -27,6 +27,9 @@ func smallModel(t testing.TB, arch string) Config {
 	if spec.SharedFF > 0 {
 		spec.SharedFF = 32
 	}
+	if spec.Dense > 0 {
+		spec.Dense, spec.DenseFF = 1, 64
+	}
 	cfg := DefaultConfig()
 	cfg.Model, cfg.Threads, cfg.Ctx = filepath.Join(conform.TempDir(t), "m.gguf"), 2, 1024
 	if err := synth.Write(cfg.Model, spec); err != nil {
@@ -104,7 +107,7 @@ const (
 // answer is kept, with one that drops thoughts all up to it. The logits are those of
 // a fresh prefill of the same ids, and the third turn repeats exactly.
 func TestTurnsOfHybridModels(t *testing.T) {
-	for _, arch := range []string{"qwen35moe", "qwen3next", "gpt-oss"} {
+	for _, arch := range []string{"qwen35moe", "qwen3next", "lfm2moe", "gpt-oss"} {
 		cfg := smallModel(t, arch)
 		for _, c := range []struct {
 			name, template string

@@ -127,7 +127,7 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	if fs.Changed("type") {
 		o.spec.Type = strings.ToUpper(set.Type)
 	}
-	o.spec.Topics, o.spec.Tied, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Topics, set.Tied, set.Shards, set.Seed, set.Name
+	o.spec.Topics, o.spec.Tied, o.spec.Shards, o.spec.Seed, o.spec.Name = set.Topics, o.spec.Tied || set.Tied, set.Shards, set.Seed, set.Name
 	return o, fs, nil
 }
 

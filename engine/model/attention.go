@@ -2,7 +2,6 @@ package model
 
 import (
 	"fmt"
-	"math"
 
 	"bmoe/engine/kernel"
 	"bmoe/engine/kernel/attn"
@@ -74,16 +73,33 @@ func (a *attentionScratch) bytes() int64 {
 
 // attentionShape reads the shape that the layers of a model have in common.
 func (l *loader) attentionShape(embd, layers int) attentionShape {
-	var a attentionShape
-	a.heads = l.allLayers("attention.head_count", layers, 0)
-	a.kvHeads = l.allLayers("attention.head_count_kv", layers, a.heads)
-	a.keyDim = l.keyOr("attention.key_length", max(1, embd/a.heads))
-	a.valDim = l.keyOr("attention.value_length", a.keyDim)
-	if a.heads%a.kvHeads != 0 {
-		l.fail(fmt.Errorf("%d heads cannot share %d key/value heads evenly", a.heads, a.kvHeads))
+	l.allLayers("attention.head_count", layers, 0)
+	if l.file.Meta.Has(l.prefix + "attention.head_count_kv") {
+		l.allLayers("attention.head_count_kv", layers, 0)
 	}
-	a.scale = 1 / float32(math.Sqrt(float64(a.keyDim)))
-	return a
+	return l.attentionShapes(embd, layers)[0]
+}
+
+// attentionShapes reads the shape of each layer. One without heads of keys has no
+// attention.
+func (l *loader) attentionShapes(embd, layers int) []attentionShape {
+	list := make([]attentionShape, layers)
+	heads := l.perLayer("attention.head_count", layers, 0)
+	kvHeads := heads
+	if l.file.Meta.Has(l.prefix + "attention.head_count_kv") {
+		kvHeads = l.perLayer("attention.head_count_kv", layers, 0)
+	}
+	for i := range list {
+		a := &list[i]
+		a.heads, a.kvHeads = max(1, heads[i]), kvHeads[i]
+		a.keyDim = l.keyOr("attention.key_length", max(1, embd/a.heads))
+		a.valDim = l.keyOr("attention.value_length", a.keyDim)
+		if a.kvHeads > 0 && a.heads%a.kvHeads != 0 {
+			l.fail(fmt.Errorf("%d heads cannot share %d key/value heads evenly", a.heads, a.kvHeads))
+		}
+		a.scale = inverseRoot(a.keyDim)
+	}
+	return list
 }
 
 // attention returns the block of a layer.

@@ -105,6 +105,7 @@ var landed = []string{
 	"glm4moe", "glm4moe-nextn",
 	"gpt-oss", "gpt-oss-mxfp4",
 	"granitemoe",
+	"lfm2moe",
 	"minimax-m2",
 	"mixtral", "mixtral-ropescale",
 	"olmoe",
@@ -120,7 +121,6 @@ var lacking = []string{
 	"gemma4", "gemma4-ple",
 	"glm-dsa",
 	"laguna", "laguna-elem",
-	"lfm2moe",
 	"nemotron_h_moe", "nemotron_h_moe-latent",
 	"qwen4exp", "qwen4exp-qsa",
 }

@@ -35,13 +35,16 @@ type step struct {
 
 // decoder reads what all families have in common and returns a model without
 // layers.
-func (l *loader) decoder() *decoder {
+func (l *loader) decoder() *decoder { return l.decoderWithNorm("output_norm.weight") }
+
+// decoderWithNorm is decoder for families whose last norm has another name.
+func (l *loader) decoderWithNorm(norm string) *decoder {
 	embd := l.key("embedding_length")
 	vocab := l.rowsOf("token_embd.weight")
 	d := &decoder{eps: float32(l.floatOr("attention.layer_norm_rms_epsilon", 1e-6))}
 	d.info = Info{Arch: l.arch(), Layers: l.layers(), Embd: embd, Vocab: vocab, Context: l.keyOr("context_length", 4096)}
 	d.embd = l.matrix("token_embd", embd, vocab)
-	d.outNorm = l.vector("output_norm.weight", embd)
+	d.outNorm = l.vector(norm, embd)
 	head := "output"
 	if !l.has("output.weight") {
 		head = "token_embd" // tied: a second object over the embedding's bytes

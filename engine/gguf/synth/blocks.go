@@ -52,6 +52,27 @@ func (m *maker) dense(ending string, ff int, share float64) {
 	m.matrix("ffn_down"+ending, m.down, ff, m.Embd, over(share*m.branch/hiddenStd, ff))
 }
 
+// denseOrMoE adds the second half of a layer of a family whose first layers are dense,
+// and whose routers have a bias for the choice. share is the part of a layer's output
+// that the routed experts give.
+func (m *maker) denseOrMoE(norm string, share float64) {
+	if m.layer < m.Dense {
+		m.norm(m.name(norm+".weight"), m.Embd, 1)
+		m.dense("", m.DenseFF, 1)
+		return
+	}
+	m.moe(norm, hiddenStd, share)
+	m.floats("exp_probs_b.bias", biasStd/4, m.Experts)
+}
+
+// shortConv adds a short convolution between two gates, with its norm.
+func (m *maker) shortConv() {
+	m.norm(m.name("attn_norm.weight"), m.Embd, 1)
+	m.matrix("shortconv.in_proj", m.base, m.Embd, 3*m.Embd, over(1, m.Embd))
+	m.floats("shortconv.conv.weight", over(1, m.Conv), m.Conv, m.Embd)
+	m.matrix("shortconv.out_proj", m.base, m.Embd, m.Embd, over(m.branch, m.Embd))
+}
+
 // delta adds a gated delta-net block with its norm. together says that beta and alpha
 // are one matrix.
 func (m *maker) delta(together bool) {

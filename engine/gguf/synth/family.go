@@ -18,6 +18,7 @@ type family struct {
 	check func(s *Spec) error // of what not all families have
 	keys  func(s *Spec) []key // beside those that all have
 	layer func(m *maker)      // adds the tensors of one layer
+	norm  string              // name of the last norm; empty: output_norm
 }
 
 var families = map[string]family{
@@ -35,9 +36,35 @@ var families = map[string]family{
 		keys:  func(s *Spec) []key { return []key{{"attention.sliding_window", uint32(s.Window)}} },
 		layer: gptOSSLayer,
 	},
+	"lfm2moe": {
+		pre:   "qwen2",
+		norm:  "token_embd_norm",
+		check: func(s *Spec) error { return s.needs(denseSizes, []string{"conv", "interval"}) },
+		keys: func(s *Spec) []key {
+			kv := make([]int32, s.Layers)
+			for i := range kv {
+				if (i+1)%s.Interval == 0 {
+					kv[i] = int32(s.KVHeads)
+				}
+			}
+			return []key{{"attention.head_count_kv", kv}, {"feed_forward_length", uint32(s.DenseFF)}, {"leading_dense_block_count", uint32(s.Dense)},
+				{"shortconv.l_cache", uint32(s.Conv)}, {"expert_gating_func", uint32(gateSigmoid)}}
+		},
+		layer: func(m *maker) {
+			if (m.layer+1)%m.Interval == 0 {
+				m.attention(attentionKind{headNorms: true})
+			} else {
+				m.shortConv()
+			}
+			m.denseOrMoE("ffn_norm", 1)
+		},
+	},
 	"qwen35moe": {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(false) }},
 	"qwen3next": {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(true) }},
 }
+
+// gateSigmoid is the expert_gating_func by which each expert is scored on its own.
+const gateSigmoid = 2
 
 // The families that tests name.
 const (
@@ -53,6 +80,7 @@ var (
 	recurrentSizes = []string{"key-heads", "value-heads", "state-size", "conv", "interval"}
 	windowSizes    = []string{"window"}
 	sharedSizes    = []string{"shared-ff"}
+	denseSizes     = []string{"dense", "dense-ff"}
 )
 
 // needs refuses a spec that lacks one of the sizes which not all families have, or

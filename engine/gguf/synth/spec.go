@@ -30,6 +30,8 @@ type Spec struct {
 	Window int    // positions that windowed layers see
 	// Of families that have them:
 	SharedFF   int     // inner width of the shared expert
+	Dense      int     // first layers that have a dense network in place of experts
+	DenseFF    int     // inner width of that
 	RopeDims   int     // entries of a head that turn; 0: all
 	KeyHeads   int     // heads of keys in recurrent layers
 	ValueHeads int     // heads of values in recurrent layers
@@ -58,6 +60,10 @@ var presets = map[string]Spec{
 		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-qwen3next": {Arch: "qwen3next", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
 		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-lfm2moe": {Arch: "lfm2moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
+		Dense: 2, DenseFF: 512, Conv: 3, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0", Tied: true},
+	"lfm2-8b-a1b": {Arch: "lfm2moe", Layers: 24, Embd: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, Experts: 32, Used: 4, ExpertFF: 1792,
+		Dense: 2, DenseFF: 7168, Conv: 3, Interval: 4, Vocab: 65536, Ctx: 128000, Type: "Q4_K_M", Tied: true},
 	"qwen3.6-35b-a3b": {Arch: "qwen35moe", Layers: 40, Embd: 2048, Heads: 16, KVHeads: 2, HeadDim: 256, RopeDims: 64, Experts: 256, Used: 8, ExpertFF: 512, SharedFF: 512,
 		KeyHeads: 16, ValueHeads: 32, StateSize: 128, Conv: 4, Interval: 4, Vocab: 248320, Ctx: 262144, Type: "Q4_K_M"},
 	"qwen3-next-80b-a3b": {Arch: "qwen3next", Layers: 48, Embd: 2048, Heads: 16, KVHeads: 2, HeadDim: 256, RopeDims: 64, Experts: 512, Used: 10, ExpertFF: 512, SharedFF: 512,
@@ -113,6 +119,8 @@ func (s *Spec) Sizes() []Size {
 		{"used", &s.Used, "experts that a token is routed to", 1, s.Experts},
 		{"expert-ff", &s.ExpertFF, "inner width of an expert", 1, 1 << 20},
 		{"shared-ff", &s.SharedFF, "inner width of the shared expert", 0, 0},
+		{"dense", &s.Dense, "first layers, with one dense network in place of experts", 0, 0},
+		{"dense-ff", &s.DenseFF, "inner width of that network", 0, 0},
 		{"vocab", &s.Vocab, "tokens in the vocabulary", minVocab, maxVocab},
 		{"ctx", &s.Ctx, "context length that the model claims", 1, 1 << 28},
 		{"window", &s.Window, "positions that windowed layers see", 0, 0},

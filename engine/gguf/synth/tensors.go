@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -134,7 +135,7 @@ func (s *Spec) weights() ([]weight, error) {
 		embedding.kind = m.more
 	}
 	m.list = append(m.list, embedding)
-	m.norm("output_norm.weight", s.Embd, 1)
+	m.norm(cmp.Or(families[s.arch()].norm, "output_norm")+".weight", s.Embd, 1)
 	if !s.Tied {
 		head := embedding
 		head.name, head.kind = "output.weight", m.more

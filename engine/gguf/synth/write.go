@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -124,8 +125,13 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 		keys = append(keys, key{arch + ".rope.dimension_count", uint32(s.RopeDims)})
 	}
 	if known.keys != nil {
-		for _, k := range known.keys(s) {
-			keys = append(keys, key{arch + "." + k.name, k.x})
+		for _, k := range known.keys(s) { // in place of the general ones, or beside them
+			k.name = arch + "." + k.name
+			if i := slices.IndexFunc(keys, func(have key) bool { return have.name == k.name }); i >= 0 {
+				keys[i] = k
+			} else {
+				keys = append(keys, k)
+			}
 		}
 	}
 	if s.Topics > 0 {
