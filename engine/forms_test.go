@@ -122,6 +122,8 @@ func TestFamiliesStream(t *testing.T) {
 		"minimax-m2",
 		"mixtral",
 		"mixtral-ropescale",
+		"nemotron_h_moe",
+		"nemotron_h_moe-latent",
 		"olmoe",
 		"qwen2moe",
 		"qwen35moe",

@@ -107,7 +107,7 @@ const (
 // answer is kept, with one that drops thoughts all up to it. The logits are those of
 // a fresh prefill of the same ids, and the third turn repeats exactly.
 func TestTurnsOfHybridModels(t *testing.T) {
-	for _, arch := range []string{"qwen35moe", "qwen3next", "lfm2moe", "gpt-oss"} {
+	for _, arch := range []string{"qwen35moe", "qwen3next", "lfm2moe", "nemotron_h_moe", "gpt-oss"} {
 		cfg := smallModel(t, arch)
 		for _, c := range []struct {
 			name, template string

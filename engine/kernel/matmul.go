@@ -253,14 +253,20 @@ const (
 	// ClampedSwiGLU is gpt-oss's: with g = min(gate, 7) and u = up limited to -7..7,
 	// g * sigmoid(1.702 g) * (u + 1).
 	ClampedSwiGLU
+	// ReLUSquared is max(u, 0)^2 of the up product alone: there is no gate.
+	ReLUSquared
 )
+
+// Gated reports whether the activation takes a gate's product.
+func (f Activation) Gated() bool { return f != ReLUSquared }
 
 const (
 	swigluLimit = 7
 	swigluAlpha = 1.702
 )
 
-// apply sets gate to the hidden values, and may overwrite up.
+// apply sets gate to the hidden values, and may overwrite up. Without a gate it sets
+// up to them.
 func (f Activation) apply(gate, up []float32) {
 	switch f {
 	case SiLU:
@@ -275,6 +281,11 @@ func (f Activation) apply(gate, up []float32) {
 			up[i] = (min(max(up[i], -swigluLimit), swigluLimit) + 1) / swigluAlpha
 		}
 		vec.SiluMul(gate, gate, up)
+	case ReLUSquared:
+		for i, u := range up {
+			u = max(u, 0)
+			up[i] = u * u
+		}
 	default:
 		panic(fmt.Sprintf("kernel: activation %d", uint8(f)))
 	}
@@ -320,13 +331,21 @@ type Gated struct {
 //	dst[j*dstStride+r] = act(gate[r] . x[tokens[j]], up[r] . x[tokens[j]])
 //
 // each product with its scale and bias. The arguments are as for MatMul; gate
-// and up have one shape.
+// and up have one shape. For an activation without a gate, gate is nil.
 func GateUp(dst []float32, dstStride int, gate, up *Gated, act Activation, r0, r1 int, a *Acts, tokens []int32) {
 	n := a.n
 	if tokens != nil {
 		n = len(tokens)
 	}
 	if n == 0 || r0 == r1 {
+		return
+	}
+	if gate == nil {
+		MatMul(dst, dstStride, &up.Matrix, r0, r1, a, up.Form, tokens)
+		up.ApplyAll(dst, dstStride, n, r0, r1)
+		for j := range n {
+			act.apply(nil, dst[j*dstStride+r0:][:r1-r0])
+		}
 		return
 	}
 	// The up product goes piece by piece into a small buffer, to be used while

@@ -469,12 +469,16 @@ func TestGateUp(t *testing.T) {
 					g, u = min(g, 7), min(max(u, -7), 7)
 					return vec.Silu32(1.702*g) * ((u + 1) / 1.702)
 				},
+				ReLUSquared: func(_, u float32) float32 { return max(u, 0) * max(u, 0) },
 			} {
-				got := make([]float32, n*rows)
+				got, gate := make([]float32, n*rows), gate
+				if !act.Gated() {
+					gate = nil
+				}
 				GateUp(got, rows, gate, up, act, 5, rows, a, nil)
 				GateUp(got, rows, gate, up, act, 0, 5, a, nil)
 				for i := range got {
-					want := f(change(gate.Affine, g[i], i%rows), change(up.Affine, u[i], i%rows))
+					want := f(change(affine[0], g[i], i%rows), change(up.Affine, u[i], i%rows))
 					if !sameBits(got[i], want) {
 						t.Fatalf("activation %d, batch of %d: element %d is %v, want %v", act, n, i, got[i], want)
 					}

@@ -12,8 +12,8 @@ import (
 // says by the presence of a tensor (a bias, a scale, fused q, k and v) needs none.
 type attentionSpec struct {
 	attentionShape
-	rope    *rotary
-	window  int // positions that a token sees, its own included; 0: all
+	rope    *rotary // nil: positions are not told apart
+	window  int     // positions that a token sees, its own included; 0: all
 	qkNorms qkNorms
 	sinks   bool // each head has a score that takes weight and gives no value
 	gate    outputGate
@@ -139,8 +139,10 @@ func (a *attention) memory(ctx int, kv attn.KVType) layerSpec {
 
 func (a *attention) prepare(s *stream) (err error) {
 	a.s = s
-	if err := a.rope.prepare(s); err != nil {
-		return err
+	if a.rope != nil {
+		if err := a.rope.prepare(s); err != nil {
+			return err
+		}
 	}
 	type key struct {
 		attentionShape
@@ -174,7 +176,9 @@ func (a *attention) add(s *stream, mem layerState) error {
 		query = product{a.q, w.gated, 2 * qd}
 	}
 	s.linear.run(s.Compute, s.acts, query, product{a.k, w.k, kd}, product{a.v, w.v, vd})
-	a.rope.turnTo(s.pos, s.n)
+	if a.rope != nil {
+		a.rope.turnTo(s.pos, s.n)
+	}
 	s.Pool.Run(s.n, (*attentionTurn)(a))
 	var sinks []float32
 	if a.sinkScores != nil {
@@ -214,6 +218,9 @@ func (a *attentionTurn) Do(_, t int) {
 	if a.qkNorms != noNorms { // a wide norm is that of one head as long as the row
 		vec.RMSNormHeads(q, a.qNorm.F32, a.s.eps)
 		vec.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
+	}
+	if a.rope == nil {
+		return
 	}
 	row := a.rope.row(t)
 	a.rope.Apply(q, a.keyDim, row)

@@ -108,6 +108,7 @@ var landed = []string{
 	"lfm2moe",
 	"minimax-m2",
 	"mixtral", "mixtral-ropescale",
+	"nemotron_h_moe", "nemotron_h_moe-latent",
 	"olmoe",
 	"qwen2moe",
 	"qwen35moe", "qwen35moe-nextn",
@@ -121,7 +122,6 @@ var lacking = []string{
 	"gemma4", "gemma4-ple",
 	"glm-dsa",
 	"laguna", "laguna-elem",
-	"nemotron_h_moe", "nemotron_h_moe-latent",
 	"qwen4exp", "qwen4exp-qsa",
 }
 

@@ -30,9 +30,7 @@ func (l *loader) convolution(taps int, channels int, names ...string) convolutio
 				}
 			}
 		}
-		w := l.weight(name, dims...)
-		w.vector = true
-		c.weights = append(c.weights, w)
+		c.weights = append(c.weights, l.numbers(name, dims...))
 	}
 	return c
 }

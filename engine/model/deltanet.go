@@ -159,16 +159,13 @@ func (d *delta) add(s *stream, mem layerState) error {
 		s.Pool.Run(s.n, (*deltaPart)(d))
 	}
 	s.Pool.Run(2*d.keyHeads+d.valueHeads+1, (*deltaIn)(d))
-	s.Pool.Run(d.valueHeads*d.panels(), (*deltaState)(d))
+	s.Pool.Run(d.valueHeads*panels(d.size), (*deltaState)(d))
 	w.acts.Reset(s.n, values)
 	s.Pool.Run(s.n, (*deltaOut)(d))
 	s.linear.run(s.Compute, w.acts, product{d.out, s.y, s.embd})
 	s.pending = true
 	return nil
 }
-
-// panels returns into how many pieces a head's state is cut.
-func (d *deltaShape) panels() int { return (d.size + vec.MatrixCols - 1) / vec.MatrixCols }
 
 // deltaPart takes the fused product of a token apart, a task of the pool. For each
 // key head it has the query, the key, the values and their gates.
@@ -241,7 +238,7 @@ type deltaState delta
 // Do implements pool.Task.
 func (d *deltaState) Do(_, part int) {
 	w, size := d.scratch, d.size
-	head, from := part/d.panels(), part%d.panels()*vec.MatrixCols
+	head, from := part/panels(d.size), part%panels(d.size)*vec.MatrixCols
 	to := min(from+vec.MatrixCols, size)
 	keyHead := head % d.keyHeads
 	if d.grouped {

@@ -9,7 +9,8 @@ import (
 
 // experts is the weights of a layer's routed experts.
 type experts struct {
-	gate, up, down expertMatrix
+	gate, up, down expertMatrix        // gate has no weight where experts are not gated
+	ins            []*Weight           // those that take the experts' input
 	projections    []expert.Projection // as they are read; down is the last
 }
 
@@ -47,9 +48,16 @@ func (m *expertMatrix) affine(e int32) kernel.Affine {
 }
 
 // experts returns the weights of a layer's n experts, whose tensors begin with
-// prefix: gate and up [embd x ff], fused or not, and down [ff x embd].
-func (l *loader) experts(prefix string, embd, ff, n int) experts {
+// prefix: gate and up [embd x ff], fused or not, and down [ff x embd]. Experts that are
+// not gated have no gate.
+func (l *loader) experts(prefix string, embd, ff, n int, gated bool) experts {
 	var e experts
+	if !gated {
+		e.up = expertMatrix{l.streamed(prefix+"ffn_up_exps", embd, ff, n), 0, 0, ff, ff}
+		e.down = expertMatrix{l.streamed(prefix+"ffn_down_exps", ff, embd, n), 1, 0, embd, embd}
+		e.ins, e.projections = []*Weight{e.up.Weight}, projections(n, e.up.Weight, e.down.Weight)
+		return e
+	}
 	if fused := prefix + "ffn_gate_up_exps"; l.has(fused + ".weight") {
 		for _, stem := range []string{"ffn_gate_exps", "ffn_up_exps"} {
 			if l.has(prefix + stem + ".weight") {
@@ -60,13 +68,13 @@ func (l *loader) experts(prefix string, embd, ff, n int) experts {
 		e.gate = expertMatrix{w, 0, 0, ff, 2 * ff}
 		e.up = expertMatrix{w, 0, ff, ff, 2 * ff}
 		e.down = expertMatrix{l.streamed(prefix+"ffn_down_exps", ff, embd, n), 1, 0, embd, embd}
-		e.projections = projections(n, w, e.down.Weight)
+		e.ins, e.projections = []*Weight{w}, projections(n, w, e.down.Weight)
 		return e
 	}
 	e.gate = expertMatrix{l.streamed(prefix+"ffn_gate_exps", embd, ff, n), 0, 0, ff, ff}
 	e.up = expertMatrix{l.streamed(prefix+"ffn_up_exps", embd, ff, n), 1, 0, ff, ff}
 	e.down = expertMatrix{l.streamed(prefix+"ffn_down_exps", ff, embd, n), 2, 0, embd, embd}
-	e.projections = projections(n, e.gate.Weight, e.up.Weight, e.down.Weight)
+	e.ins, e.projections = []*Weight{e.gate.Weight, e.up.Weight}, projections(n, e.gate.Weight, e.up.Weight, e.down.Weight)
 	return e
 }
 

@@ -2,9 +2,17 @@ package model
 
 import "bmoe/engine/kernel"
 
-// dense is the weights of a gated feed-forward network.
+// dense is the weights of a feed-forward network.
 type dense struct {
-	gate, up, down *Weight
+	gate, up, down *Weight // gate is nil if it is not gated
+}
+
+// inputs returns the matrices that take the network's input.
+func (d *dense) inputs() []*Weight {
+	if d.gate == nil {
+		return []*Weight{d.up}
+	}
+	return []*Weight{d.gate, d.up}
 }
 
 // ffn is a feed-forward network that every token goes through.
@@ -32,16 +40,20 @@ type ffnScratch struct {
 
 func (f *ffnScratch) bytes() int64 { return int64(len(f.hidden))*4 + f.acts.Bytes() }
 
-// dense returns the weights whose tensors' names end in ending.
-func (l *loader) dense(layer, embd, ff int, ending string) dense {
+// dense returns the weights whose tensors' names end in ending, for the activation.
+func (l *loader) dense(layer, embd, ff int, ending string, act kernel.Activation) dense {
 	name := l.names(layer)
-	return dense{gate: l.matrix(name("ffn_gate"+ending), embd, ff), up: l.matrix(name("ffn_up"+ending), embd, ff), down: l.matrix(name("ffn_down"+ending), ff, embd)}
+	d := dense{up: l.matrix(name("ffn_up"+ending), embd, ff), down: l.matrix(name("ffn_down"+ending), ff, embd)}
+	if act.Gated() {
+		d.gate = l.matrix(name("ffn_gate"+ending), embd, ff)
+	}
+	return d
 }
 
 // ffn returns the block of a layer; input is the name of its norm's tensor.
 func (l *loader) ffn(layer, embd, ff int, input string, act kernel.Activation) *ffn {
-	f := &ffn{dense: l.dense(layer, embd, ff, ""), ff: ff, act: act, norm: l.vector(l.names(layer)(input+".weight"), embd)}
-	f.inputs = []*Weight{f.gate, f.up}
+	f := &ffn{dense: l.dense(layer, embd, ff, "", act), ff: ff, act: act, norm: l.vector(l.names(layer)(input+".weight"), embd)}
+	f.inputs = f.dense.inputs()
 	return f
 }
 
@@ -56,8 +68,12 @@ func (f *ffn) prepare(s *stream) (err error) {
 func (f *ffn) add(s *stream, _ layerState) error {
 	w := f.scratch
 	s.in(f.norm, f.inputs)
-	w.gate, w.up = f.gate.gated(s.Numerics), f.up.gated(s.Numerics)
-	rowBytes := w.gate.RowBytes() + w.up.RowBytes()
+	w.up = f.up.gated(s.Numerics)
+	rowBytes := w.up.RowBytes()
+	if f.gate != nil {
+		w.gate = f.gate.gated(s.Numerics)
+		rowBytes += w.gate.RowBytes()
+	}
 	w.rows = rowsPerPart(rowBytes, rowBytes*f.ff, s.Pool.Workers())
 	s.Pool.Run((f.ff+w.rows-1)/w.rows, (*ffnHidden)(f))
 	w.acts.Reset(s.n, f.ff)
@@ -74,7 +90,11 @@ type ffnHidden ffn
 func (f *ffnHidden) Do(_, i int) {
 	w := f.scratch
 	r0 := i * w.rows
-	kernel.GateUp(w.hidden, f.ff, &w.gate, &w.up, f.act, r0, min(r0+w.rows, f.ff), f.s.acts, nil)
+	gate := &w.gate
+	if f.gate == nil {
+		gate = nil
+	}
+	kernel.GateUp(w.hidden, f.ff, gate, &w.up, f.act, r0, min(r0+w.rows, f.ff), f.s.acts, nil)
 }
 
 // ffnOut prepares the hidden values for the down matrix, a task of the pool with a

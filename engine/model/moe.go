@@ -12,6 +12,11 @@ type moeSpec struct {
 	input string // name of the norm's tensor
 	act   kernel.Activation
 
+	// latent is the length of the routed experts' input and output, where a matrix makes
+	// them shorter than the stream before the experts and another as long again behind;
+	// 0: they are as long.
+	latent int
+
 	sharedFF    int  // width of an expert that every token has besides; 0: none
 	sharedGated bool // its output is weighted by the sigmoid of a product with the input
 }
@@ -25,8 +30,11 @@ type moe struct {
 	bias       *Weight // [experts] for the choice; nil: none
 	w          experts
 	shared     dense
-	sharedGate *Weight // [embd]; nil: none
-	inputs     []*Weight
+	sharedGate *Weight   // [embd]; nil: none
+	toLatent   *Weight   // [embd x latent]; nil: none
+	fromLatent *Weight   // [latent x embd]
+	inputs     []*Weight // of the matrices that take the stream
+	outputs    []*Weight // of fromLatent
 
 	job  *moeJob
 	next *moe // of the next layer that has one
@@ -36,15 +44,21 @@ type moe struct {
 func (l *loader) moe(layer, embd int, spec moeSpec) *moe {
 	name := l.names(layer)
 	m := &moe{moeSpec: spec, norm: l.vector(name(spec.input+".weight"), embd),
-		router: l.matrix(name("ffn_gate_inp"), embd, spec.route.experts),
-		w:      l.experts(name(""), embd, spec.ff, spec.route.experts)}
-	m.inputs = []*Weight{m.router, m.w.gate.Weight, m.w.up.Weight}
+		router: l.matrix(name("ffn_gate_inp"), embd, spec.route.experts)}
+	m.w = l.experts(name(""), m.width(embd), spec.ff, spec.route.experts, spec.act.Gated())
+	m.inputs = []*Weight{m.router}
+	if spec.latent > 0 {
+		m.toLatent, m.fromLatent = l.matrix(name("ffn_latent_down"), embd, spec.latent), l.matrix(name("ffn_latent_up"), spec.latent, embd)
+		m.inputs, m.outputs = append(m.inputs, m.toLatent), []*Weight{m.fromLatent}
+	} else {
+		m.inputs = append(m.inputs, m.w.ins...)
+	}
 	if spec.route.biased {
 		m.bias = l.floats(name("exp_probs_b.bias"), spec.route.experts)
 	}
 	if spec.sharedFF > 0 {
-		m.shared = l.dense(layer, embd, spec.sharedFF, "_shexp")
-		m.inputs = append(m.inputs, m.shared.gate, m.shared.up)
+		m.shared = l.dense(layer, embd, spec.sharedFF, "_shexp", spec.act)
+		m.inputs = append(m.inputs, m.shared.inputs()...)
 	}
 	if spec.sharedGated {
 		m.sharedGate = l.weight(name("ffn_gate_inp_shexp.weight"), embd)
@@ -54,23 +68,39 @@ func (l *loader) moe(layer, embd int, spec moeSpec) *moe {
 	return m
 }
 
+// width returns the length of the routed experts' input and output.
+func (m *moeSpec) width(embd int) int {
+	if m.latent > 0 {
+		return m.latent
+	}
+	return embd
+}
+
 func (m *moe) prepare(s *stream) (err error) {
-	shape := moeShape{experts: m.route.experts, used: m.route.used, embd: s.embd, ff: m.ff, sharedFF: m.sharedFF, steered: m.route.steered()}
+	shape := moeShape{experts: m.route.experts, used: m.route.used, width: m.width(s.embd), ff: m.ff, embd: s.embd, sharedFF: m.sharedFF,
+		latent: m.latent > 0, steered: m.route.steered()}
 	m.job, err = share(s, shape, func() (*moeJob, error) { return newMoEJob(shape, s.max, s.Pool.Workers()), nil })
 	return err
 }
 
 func (m *moe) add(s *stream, _ layerState) error {
 	s.in(m.norm, m.inputs)
-	router := product{m.router, m.job.logits, m.route.experts}
+	products := [3]product{{m.router, m.job.logits, m.route.experts}}
+	n := 1
 	if m.sharedGate != nil {
-		open := m.job.shared.open
-		s.linear.run(s.Compute, s.acts, router, product{m.sharedGate, open, 1})
-		for t := range s.n {
-			open[t] = vec.Sigmoid32(open[t])
+		products[n] = product{m.sharedGate, m.job.shared.open, 1}
+		n++
+	}
+	if m.latent > 0 {
+		products[n] = product{m.toLatent, m.job.short, m.latent}
+		n++
+	}
+	s.linear.run(s.Compute, s.acts, products[:n]...)
+	if m.sharedGate != nil {
+		open := m.job.shared.open[:s.n]
+		for t, x := range open {
+			open[t] = vec.Sigmoid32(x)
 		}
-	} else {
-		s.linear.run(s.Compute, s.acts, router)
 	}
 	return m.job.run(s, m)
 }

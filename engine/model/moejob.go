@@ -12,8 +12,10 @@ import (
 // moeShape is what moe blocks must have in common to share a job.
 type moeShape struct {
 	experts, used int
-	embd, ff      int
+	width, ff     int // of a routed expert: its input and output, and between them
+	embd          int
 	sharedFF      int
+	latent        bool
 	steered       bool
 }
 
@@ -31,16 +33,19 @@ type moeJob struct {
 	weights []float32 // [tokens x used]
 	pairOf  []int32   // [tokens x used]: the pair's row in hidden and out
 	hidden  []float32 // [pairs x ff]
-	out     []float32 // [pairs x embd]
+	out     []float32 // [pairs x width]
 	hActs   *kernel.Acts
-	tokens  []int32 // [pairs]: grouped by expert, the token of each pair
-	pairs   []int32 // 0, 1, 2, ...
-	first   []int32 // by expert of the layer: where its pairs begin; experts+1 of them
+	short   []float32    // [tokens x width] if that is latent: the experts' input, then the sum of what they make
+	sActs   *kernel.Acts // of short
+	tokens  []int32      // [pairs]: grouped by expert, the token of each pair
+	pairs   []int32      // 0, 1, 2, ...
+	first   []int32      // by expert of the layer: where its pairs begin; experts+1 of them
 	ahead   *aheadJob
 
 	// the job in progress
 	b                *moe // the block that runs it
 	s                *stream
+	in               *kernel.Acts // the routed experts' input
 	gate, up, down   kernel.Gated // without what differs from expert to expert
 	rowsA, rowsB     int
 	chunksA, chunksB int32
@@ -78,7 +83,7 @@ func newMoEJob(shape moeShape, n, workers int) *moeJob {
 	pairs := n * shape.used
 	m := &moeJob{moeShape: shape, logits: make([]float32, n*shape.experts),
 		ids: make([]int32, pairs), weights: make([]float32, pairs), pairOf: make([]int32, pairs),
-		hidden: make([]float32, pairs*shape.ff), out: make([]float32, pairs*shape.embd),
+		hidden: make([]float32, pairs*shape.ff), out: make([]float32, pairs*shape.width),
 		hActs: kernel.NewActs(pairs, shape.ff), tokens: make([]int32, pairs), pairs: make([]int32, pairs),
 		first: make([]int32, shape.experts+1), work: make([]expertWork, shape.experts), mine: make([]expertMatrices, workers),
 		ahead: newAheadJob(shape.embd, shape.experts, shape.used)}
@@ -88,6 +93,9 @@ func newMoEJob(shape moeShape, n, workers int) *moeJob {
 	if shape.steered {
 		m.steer = make([]float32, n*shape.experts)
 	}
+	if shape.latent {
+		m.short, m.sActs = make([]float32, n*shape.width), kernel.NewActs(n, shape.width)
+	}
 	if shape.sharedFF > 0 {
 		m.shared.allocate(shape.embd, shape.sharedFF, n)
 	}
@@ -95,9 +103,13 @@ func newMoEJob(shape moeShape, n, workers int) *moeJob {
 }
 
 // run adds the weighted output of block b's experts to the residual of s. logits is
-// the router's output, and the stream's activations are the experts' input.
+// the router's output, and the stream's activations, or short, are the experts' input.
 func (m *moeJob) run(s *stream, b *moe) error {
-	m.s, m.b = s, b
+	m.s, m.b, m.in = s, b, s.acts
+	if m.latent {
+		m.in = m.sActs
+		m.in.Reset(s.n, m.width)
+	}
 	n, k := s.n, m.used
 	ids, weights := m.ids[:n*k], m.weights[:n*k]
 	s.Pool.Run(n, (*moeRoute)(m))
@@ -116,11 +128,15 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	}
 
 	w := &b.w
-	m.gate, m.up, m.down = w.gate.one(s.Numerics), w.up.one(s.Numerics), w.down.one(s.Numerics)
-	rowA, rowB := m.gate.RowBytes()+m.up.RowBytes(), m.down.RowBytes()
-	bytes := m.batch.Len() * (rowA*m.ff + rowB*m.embd)
+	m.up, m.down = w.up.one(s.Numerics), w.down.one(s.Numerics)
+	rowA, rowB := m.up.RowBytes(), m.down.RowBytes()
+	if w.gate.Weight != nil {
+		m.gate = w.gate.one(s.Numerics)
+		rowA += m.gate.RowBytes()
+	}
+	bytes := m.batch.Len() * (rowA*m.ff + rowB*m.width)
 	m.rowsA, m.rowsB = rowsPerPart(rowA, bytes, s.Pool.Workers()), rowsPerPart(rowB, bytes, s.Pool.Workers())
-	m.chunksA, m.chunksB = int32((m.ff+m.rowsA-1)/m.rowsA), int32((m.embd+m.rowsB-1)/m.rowsB)
+	m.chunksA, m.chunksB = int32((m.ff+m.rowsA-1)/m.rowsA), int32((m.width+m.rowsB-1)/m.rowsB)
 	m.hActs.Reset(n*k, m.ff)
 	left := m.batch.Len()
 	if m.sharedFF > 0 {
@@ -134,11 +150,20 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	if err := m.release(); err != nil {
 		return err
 	}
+	if m.latent {
+		m.sActs.Reset(n, m.width)
+		s.Pool.Run(n, (*moeCombine)(m))
+		s.linear.run(s.Compute, m.sActs, product{b.fromLatent, s.y, m.embd})
+		s.Pool.Run(n, (*moeLong)(m))
+		s.pending = true
+		return nil
+	}
 	s.Pool.Run(n, (*moeCombine)(m))
 	return nil
 }
 
-// moeRoute routes a batch, a token a part.
+// moeRoute routes a batch, a token a part, and prepares short where that is the
+// experts' input.
 type moeRoute moeJob
 
 // Do implements pool.Task.
@@ -156,25 +181,44 @@ func (m *moeRoute) Do(_, t int) {
 	if m.s.Force != nil {
 		m.s.Force(m.b.layer, m.s.pos+t, ids, weights)
 	}
+	if m.latent {
+		prepare(m.sActs, m.s.Numerics, m.short, t, t+1, m.b.w.ins...)
+	}
 }
 
-// moeCombine adds the experts' output to the residual stream, a token a part,
-// in rank order.
+// moeCombine adds the experts' output up, a token a part, in rank order: to the
+// residual stream, or to what is still short.
 type moeCombine moeJob
 
 // Do implements pool.Task.
 func (m *moeCombine) Do(_, t int) {
 	k := m.used
-	row := func(r int) []float32 { return m.out[int(m.pairOf[t*k+r])*m.embd:][:m.embd] }
+	row := func(r int) []float32 { return m.out[int(m.pairOf[t*k+r])*m.width:][:m.width] }
 	sum := row(0)
 	vec.Scale(sum, m.weights[t*k])
 	for r := 1; r < k; r++ {
 		vec.AddScaled(sum, row(r), m.weights[t*k+r])
 	}
+	if m.latent {
+		copy(m.short[t*m.width:], sum)
+		prepare(m.sActs, m.s.Numerics, m.short, t, t+1, m.b.outputs...)
+		return
+	}
 	if m.sharedFF > 0 {
 		m.shared.addTo(sum, t)
 	}
 	m.s.give(t, sum)
+}
+
+// moeLong adds the shared expert to what the routed ones made, once that is as long as
+// the stream, a token a part.
+type moeLong moeJob
+
+// Do implements pool.Task.
+func (m *moeLong) Do(_, t int) {
+	if m.sharedFF > 0 {
+		m.shared.addTo(m.s.y[t*m.embd:][:m.embd], t)
+	}
 }
 
 // release ends the batch. A wait for reads of a failed batch is a stall.
@@ -287,13 +331,18 @@ func (m *moeJob) takeAny(worker int) taken {
 func (m *moeJob) stageA(worker, i, chunk int) {
 	w := &m.work[i]
 	mine, e := &m.mine[worker], m.batch.Expert(i)
-	gate, up := &mine.gate, &mine.up
-	*gate, *up = m.gate, m.up
-	gate.Data, up.Data = m.b.w.gate.data(m.batch.Data(i, m.b.w.gate.projection)), m.b.w.up.data(m.batch.Data(i, m.b.w.up.projection))
-	gate.Affine, up.Affine = m.b.w.gate.affine(e), m.b.w.up.affine(e)
+	of := &m.b.w
+	var gate *kernel.Gated
+	if of.gate.Weight != nil {
+		gate, mine.gate = &mine.gate, m.gate
+		gate.Data, gate.Affine = of.gate.data(m.batch.Data(i, of.gate.projection)), of.gate.affine(e)
+	}
+	up := &mine.up
+	*up = m.up
+	up.Data, up.Affine = of.up.data(m.batch.Data(i, of.up.projection)), of.up.affine(e)
 	r0 := chunk * m.rowsA
 	r1 := min(r0+m.rowsA, m.ff)
-	kernel.GateUp(m.hidden[int(w.pair0)*m.ff:], m.ff, gate, up, m.b.act, r0, r1, m.s.acts, m.tokens[w.pair0:][:w.n])
+	kernel.GateUp(m.hidden[int(w.pair0)*m.ff:], m.ff, gate, up, m.b.act, r0, r1, m.in, m.tokens[w.pair0:][:w.n])
 	if w.doneA.Add(1) < m.chunksA {
 		return
 	}
@@ -309,10 +358,10 @@ func (m *moeJob) stageB(worker, i, chunk int) {
 	*down = m.down
 	down.Data = m.b.w.down.data(m.batch.Data(i, m.b.w.down.projection))
 	r0 := chunk * m.rowsB
-	r1 := min(r0+m.rowsB, m.embd)
-	out := m.out[int(w.pair0)*m.embd:]
-	kernel.MatMul(out, m.embd, &down.Matrix, r0, r1, m.hActs, down.Form, m.pairs[w.pair0:][:w.n])
-	m.b.w.down.affine(m.batch.Expert(i)).ApplyAll(out, m.embd, int(w.n), r0, r1)
+	r1 := min(r0+m.rowsB, m.width)
+	out := m.out[int(w.pair0)*m.width:]
+	kernel.MatMul(out, m.width, &down.Matrix, r0, r1, m.hActs, down.Form, m.pairs[w.pair0:][:w.n])
+	m.b.w.down.affine(m.batch.Expert(i)).ApplyAll(out, m.width, int(w.n), r0, r1)
 	if w.doneB.Add(1) < m.chunksB {
 		return
 	}
@@ -322,5 +371,9 @@ func (m *moeJob) stageB(worker, i, chunk int) {
 
 // bytes returns the memory of the scratch.
 func (m *moeJob) bytes() int64 {
-	return m.shared.bytes() + m.ahead.bytes() + int64(len(m.logits)+len(m.steer)+len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
+	n := m.shared.bytes() + m.ahead.bytes()
+	if m.latent {
+		n += int64(len(m.short))*4 + m.sActs.Bytes()
+	}
+	return n + int64(len(m.logits)+len(m.steer)+len(m.ids)+len(m.weights)+len(m.pairOf)+len(m.tokens)+len(m.pairs)+len(m.hidden)+len(m.out))*4 + m.hActs.Bytes()
 }

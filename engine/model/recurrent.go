@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
+
+	"bmoe/engine/kernel/vec"
 )
 
 // recurrentSpec is the memory of a recurrent layer: the last rows of what goes into
@@ -58,6 +60,9 @@ func (r *recurrentLayer) load(src []byte, _ int) { copy(r.mem, src) }
 func (r *recurrentLayer) panel(head, from, to int) []float32 {
 	return r.matrices[(head*r.vals+from)*r.keys:][:(to-from)*r.keys]
 }
+
+// panels returns into how many of them a matrix of so many columns is cut.
+func panels(vals int) int { return (vals + vec.MatrixCols - 1) / vec.MatrixCols }
 
 // row returns the input of the convolution at position pos, which is less than rows
 // before the sequence's start or among the last that were kept.

@@ -40,8 +40,12 @@ func (w *sharedWork) bytes() int64 {
 // begin sets the work up for block b and the stream's batch.
 func (w *sharedWork) begin(s *stream, b *moe) {
 	w.s, w.b = s, b
-	w.gate, w.up, w.down = b.shared.gate.gated(s.Numerics), b.shared.up.gated(s.Numerics), b.shared.down.gated(s.Numerics)
-	rowA, rowB := w.gate.RowBytes()+w.up.RowBytes(), w.down.RowBytes()
+	w.up, w.down = b.shared.up.gated(s.Numerics), b.shared.down.gated(s.Numerics)
+	rowA, rowB := w.up.RowBytes(), w.down.RowBytes()
+	if b.shared.gate != nil {
+		w.gate = b.shared.gate.gated(s.Numerics)
+		rowA += w.gate.RowBytes()
+	}
 	bytes := rowA*w.ff + rowB*w.embd
 	w.rowsA, w.rowsB = rowsPerPart(rowA, bytes, s.Pool.Workers()), rowsPerPart(rowB, bytes, s.Pool.Workers())
 	w.chunksA, w.chunksB = int32((w.ff+w.rowsA-1)/w.rowsA), int32((w.embd+w.rowsB-1)/w.rowsB)
@@ -61,7 +65,11 @@ func (m *moeJob) takeShared() taken {
 			return tookNone
 		}
 		r0 := int(c) * w.rowsA
-		kernel.GateUp(w.hidden, w.ff, &w.gate, &w.up, w.b.act, r0, min(r0+w.rowsA, w.ff), w.s.acts, nil)
+		gate := &w.gate
+		if w.b.shared.gate == nil {
+			gate = nil
+		}
+		kernel.GateUp(w.hidden, w.ff, gate, &w.up, w.b.act, r0, min(r0+w.rowsA, w.ff), w.s.acts, nil)
 		if w.doneA.Add(1) == w.chunksA {
 			w.acts.Prepare(w.down.Form, w.hidden, w.ff, 0, w.s.n)
 			w.stageB.Store(true)

@@ -237,8 +237,11 @@ func (l *loader) weight(name string, dims ...int) *Weight {
 }
 
 // vector returns a tensor of one dimension as floats.
-func (l *loader) vector(name string, n int) *Weight {
-	w := l.weight(name, n)
+func (l *loader) vector(name string, n int) *Weight { return l.numbers(name, n) }
+
+// numbers returns a tensor of any shape as floats.
+func (l *loader) numbers(name string, dims ...int) *Weight {
+	w := l.weight(name, dims...)
 	w.vector = true
 	return w
 }
@@ -248,9 +251,7 @@ func (l *loader) floats(name string, dims ...int) *Weight {
 	if !l.has(name) {
 		return nil
 	}
-	w := l.weight(name, dims...)
-	w.vector = true
-	return w
+	return l.numbers(name, dims...)
 }
 
 // matrix returns a dense matrix that the kernels can multiply by, with the scale

@@ -33,16 +33,34 @@ func (m *maker) attention(a attentionKind) {
 	}
 }
 
-// moe adds a router and its experts with the norm of the given name. hidden is the
-// size of what the activation makes, and share the part of the layer's output that
-// they give.
-func (m *maker) moe(norm string, hidden, share float64) {
-	m.norm(m.name(norm+".weight"), m.Embd, 1)
+// moeKind says what a family's experts are like.
+type moeKind struct {
+	norm    string  // name of the norm before them
+	hidden  float64 // size of what the activation makes
+	share   float64 // of the layer's output, that they give
+	ungated bool
+	biased  bool // the router has a bias for the choice alone
+}
+
+// moe adds a router and its experts with their norm.
+func (m *maker) moe(k moeKind) {
+	m.norm(m.name(k.norm+".weight"), m.Embd, 1)
 	m.list = append(m.list, weight{name: m.name("ffn_gate_inp.weight"), kind: quant.F32, dims: []int64{int64(m.Embd), int64(m.Experts)},
 		std: over(routerStd, m.Embd), rows: m.popularity(m.layer)})
-	m.perExpert("ffn_gate_exps", m.mix.experts, m.Embd, m.ExpertFF, over(gateStd, m.Embd))
-	m.perExpert("ffn_up_exps", m.mix.experts, m.Embd, m.ExpertFF, over(1, m.Embd))
-	m.perExpert("ffn_down_exps", m.down, m.ExpertFF, m.Embd, over(share*m.branch*math.Sqrt(float64(m.Used))/hidden, m.ExpertFF))
+	width := m.Embd
+	if m.Latent > 0 {
+		width = m.Latent
+		m.matrix("ffn_latent_down", m.base, m.Embd, width, over(1, m.Embd))
+		m.matrix("ffn_latent_up", m.base, width, m.Embd, over(1, width))
+	}
+	if !k.ungated {
+		m.perExpert("ffn_gate_exps", m.mix.experts, width, m.ExpertFF, over(gateStd, width))
+	}
+	m.perExpert("ffn_up_exps", m.mix.experts, width, m.ExpertFF, over(1, width))
+	m.perExpert("ffn_down_exps", m.down, m.ExpertFF, width, over(k.share*m.branch*math.Sqrt(float64(m.Used))/k.hidden, m.ExpertFF))
+	if k.biased {
+		m.floats("exp_probs_b.bias", biasStd/4, m.Experts)
+	}
 }
 
 // dense adds a gated feed-forward network whose tensors' names end in ending.
@@ -61,8 +79,7 @@ func (m *maker) denseOrMoE(norm string, share float64) {
 		m.dense("", m.DenseFF, 1)
 		return
 	}
-	m.moe(norm, hiddenStd, share)
-	m.floats("exp_probs_b.bias", biasStd/4, m.Experts)
+	m.moe(moeKind{norm: norm, hidden: hiddenStd, share: share, biased: true})
 }
 
 // shortConv adds a short convolution between two gates, with its norm.
@@ -71,6 +88,21 @@ func (m *maker) shortConv() {
 	m.matrix("shortconv.in_proj", m.base, m.Embd, 3*m.Embd, over(1, m.Embd))
 	m.floats("shortconv.conv.weight", over(1, m.Conv), m.Conv, m.Embd)
 	m.matrix("shortconv.out_proj", m.base, m.Embd, m.Embd, over(m.branch, m.Embd))
+}
+
+// mamba adds a Mamba-2 block with its norm.
+func (m *maker) mamba() {
+	inner := m.ValueHeads * m.ValueDim
+	channels := inner + 2*m.KeyHeads*m.StateSize
+	m.norm(m.name("attn_norm.weight"), m.Embd, 1)
+	m.matrix("ssm_in", m.base, m.Embd, inner+channels+m.ValueHeads, over(1, m.Embd))
+	m.floats("ssm_conv1d.weight", over(1, m.Conv), m.Conv, channels)
+	m.floats("ssm_conv1d.bias", biasStd, channels)
+	m.norm(m.name("ssm_dt.bias"), m.ValueHeads, stepBias)
+	m.norms("ssm_a", -1, 1, m.ValueHeads)
+	m.norms("ssm_d", 1, 1, m.ValueHeads)
+	m.norms("ssm_norm.weight", 1, inner/m.KeyHeads, m.KeyHeads)
+	m.matrix("ssm_out", m.base, inner, m.Embd, over(m.branch, inner))
 }
 
 // delta adds a gated delta-net block with its norm. together says that beta and alpha

@@ -14,11 +14,12 @@ type key struct {
 
 // family is how the models of one architecture are made.
 type family struct {
-	pre   string              // tokenizer.ggml.pre
-	check func(s *Spec) error // of what not all families have
-	keys  func(s *Spec) []key // beside those that all have
-	layer func(m *maker)      // adds the tensors of one layer
-	norm  string              // name of the last norm; empty: output_norm
+	pre    string              // tokenizer.ggml.pre
+	check  func(s *Spec) error // of what not all families have
+	keys   func(s *Spec) []key // beside those that all have
+	layer  func(m *maker)      // adds the tensors of one layer
+	norm   string              // name of the last norm; empty: output_norm
+	single bool                // each layer is one block
 }
 
 var families = map[string]family{
@@ -27,7 +28,7 @@ var families = map[string]family{
 		check: func(s *Spec) error { return s.needs() },
 		layer: func(m *maker) {
 			m.attention(attentionKind{headNorms: true})
-			m.moe("ffn_norm", hiddenStd, 1)
+			m.moe(moeKind{norm: "ffn_norm", hidden: hiddenStd, share: 1})
 		},
 	},
 	archGPTOSS: {
@@ -59,8 +60,9 @@ var families = map[string]family{
 			m.denseOrMoE("ffn_norm", 1)
 		},
 	},
-	"qwen35moe": {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(false) }},
-	"qwen3next": {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(true) }},
+	"nemotron_h_moe": {pre: "qwen2", single: true, check: (*Spec).checkMamba, keys: (*Spec).nemotronKeys, layer: nemotronLayer},
+	"qwen35moe":      {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(false) }},
+	"qwen3next":      {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(true) }},
 }
 
 // gateSigmoid is the expert_gating_func by which each expert is scored on its own.
@@ -81,6 +83,7 @@ var (
 	windowSizes    = []string{"window"}
 	sharedSizes    = []string{"shared-ff"}
 	denseSizes     = []string{"dense", "dense-ff"}
+	optionalSizes  = []string{"rope-dims", "latent"}
 )
 
 // needs refuses a spec that lacks one of the sizes which not all families have, or
@@ -90,7 +93,7 @@ func (s *Spec) needs(lists ...[]string) error {
 	const most = 1 << 20
 	for _, x := range s.Sizes() {
 		switch {
-		case x.hi > 0 || x.Name == "rope-dims":
+		case x.hi > 0 || slices.Contains(optionalSizes, x.Name):
 		case !slices.Contains(names, x.Name):
 			if *x.Value != 0 {
 				return fmt.Errorf("%s is %d: %s has none", x.Name, *x.Value, s.arch())
@@ -132,16 +135,83 @@ func (m *maker) qwen35Layer(together bool) {
 	} else {
 		m.attention(attentionKind{headNorms: true, gated: true})
 	}
-	m.moe("post_attention_norm", hiddenStd, bothShare)
+	m.moe(moeKind{norm: "post_attention_norm", hidden: hiddenStd, share: bothShare})
 	m.floats("ffn_gate_inp_shexp.weight", over(1, m.Embd), m.Embd)
 	m.dense("_shexp", m.SharedFF, bothShare/gatedStd)
+}
+
+// checkMamba checks a spec of a family with Mamba-2 layers.
+func (s *Spec) checkMamba() error {
+	if err := s.needs(recurrentSizes, sharedSizes, []string{"value-dim"}); err != nil {
+		return err
+	}
+	switch {
+	case s.ValueHeads%s.KeyHeads != 0:
+		return fmt.Errorf("value-heads (%d) is not a multiple of key-heads (%d)", s.ValueHeads, s.KeyHeads)
+	case s.Interval < 4:
+		return fmt.Errorf("interval is %d: below 4 there is no room for every kind of layer", s.Interval)
+	}
+	return nil
+}
+
+// nemotronKind returns what a layer of Nemotron is: M (Mamba-2), E (experts) or
+// * (attention), as in MEMEM*E for an interval of 7.
+func (s *Spec) nemotronKind(layer int) byte {
+	switch at := layer % s.Interval; {
+	case at == s.Interval-2:
+		return '*'
+	case at == s.Interval-1, at%2 == 1:
+		return 'E'
+	}
+	return 'M'
+}
+
+// nemotronScale is the factor on the weights of the chosen experts.
+const nemotronScale = 2.5
+
+func (s *Spec) nemotronKeys() []key {
+	kv, ff := make([]int32, s.Layers), make([]int32, s.Layers)
+	for i := range s.Layers {
+		switch s.nemotronKind(i) {
+		case '*':
+			kv[i] = int32(s.KVHeads)
+		case 'E':
+			ff[i] = int32(s.ExpertFF)
+		}
+	}
+	keys := []key{
+		{"attention.head_count_kv", kv}, {"feed_forward_length", ff},
+		{"expert_shared_count", uint32(1)}, {"expert_shared_feed_forward_length", uint32(s.SharedFF)},
+		{"expert_weights_norm", true}, {"expert_weights_scale", float32(nemotronScale)}, {"expert_group_count", uint32(1)},
+		{"rope.scaling.finetuned", false},
+		{"ssm.conv_kernel", uint32(s.Conv)}, {"ssm.inner_size", uint32(s.ValueHeads * s.ValueDim)}, {"ssm.state_size", uint32(s.StateSize)},
+		{"ssm.time_step_rank", uint32(s.ValueHeads)}, {"ssm.group_count", uint32(s.KeyHeads)},
+	}
+	if s.Latent > 0 {
+		keys = append(keys, key{"moe_latent_size", uint32(s.Latent)})
+	}
+	return keys
+}
+
+// nemotronLayer adds a layer of Nemotron.
+func nemotronLayer(m *maker) {
+	switch m.nemotronKind(m.layer) {
+	case '*':
+		m.attention(attentionKind{})
+	case 'M':
+		m.mamba()
+	default:
+		m.moe(moeKind{norm: "attn_norm", hidden: hiddenSquaredStd, share: bothShare / nemotronScale, ungated: true, biased: true})
+		m.matrix("ffn_up_shexp", m.base, m.Embd, m.SharedFF, over(1, m.Embd))
+		m.matrix("ffn_down_shexp", m.down, m.SharedFF, m.Embd, over(bothShare*m.branch/hiddenSquaredStd, m.SharedFF))
+	}
 }
 
 // gptOSSLayer adds a layer of gpt-oss. Nothing norms its queries and keys, and its
 // activation is larger.
 func gptOSSLayer(m *maker) {
 	m.attention(attentionKind{})
-	m.moe("post_attention_norm", hiddenClampedStd, 1)
+	m.moe(moeKind{norm: "post_attention_norm", hidden: hiddenClampedStd, share: 1})
 	heads, kv := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim
 	m.floats("attn_sinks.weight", 1, m.Heads)
 	m.floats("attn_q.bias", biasStd, heads)

@@ -29,21 +29,24 @@ type Spec struct {
 	Arch   string // the family; empty: qwen3moe
 	Window int    // positions that windowed layers see
 	// Of families that have them:
-	SharedFF   int     // inner width of the shared expert
-	Dense      int     // first layers that have a dense network in place of experts
-	DenseFF    int     // inner width of that
-	RopeDims   int     // entries of a head that turn; 0: all
-	KeyHeads   int     // heads of keys in recurrent layers
-	ValueHeads int     // heads of values in recurrent layers
-	StateSize  int     // of a recurrent layer's head: entries of a key, and of a value
-	Conv       int     // positions that a recurrent layer's convolution sees
-	Interval   int     // every so many layers one has attention
-	Name       string  // general.name; empty: made from the shape
-	Tied       bool    // no output.weight: the head is the token embedding
-	Yarn       float64 // RoPE scaling factor over Ctx/Yarn positions; 0: none
-	Seed       uint64
-	Shards     int // files to split the model over; 0 or 1: one
-	Topics     int // the text is of so many topics, and routing follows it (see topics); 0: neither
+	SharedFF   int // inner width of the shared expert
+	Dense      int // first layers that have a dense network in place of experts
+	DenseFF    int // inner width of that
+	RopeDims   int // entries of a head that turn; 0: all
+	KeyHeads   int // heads of keys in recurrent layers
+	ValueHeads int // heads of values in recurrent layers
+	StateSize  int // of a recurrent layer's head: entries of a key, and of a value
+	ValueDim   int // entries of a value of Mamba-2
+	Latent     int // length of the routed experts' input where it is shorter than the stream; 0: it is not
+	Conv       int // positions that a recurrent layer's convolution sees
+	Interval   int // every so many layers one has attention
+
+	Name   string  // general.name; empty: made from the shape
+	Tied   bool    // no output.weight: the head is the token embedding
+	Yarn   float64 // RoPE scaling factor over Ctx/Yarn positions; 0: none
+	Seed   uint64
+	Shards int // files to split the model over; 0 or 1: one
+	Topics int // the text is of so many topics, and routing follows it (see topics); 0: neither
 }
 
 // presets are shapes by name.
@@ -62,6 +65,10 @@ var presets = map[string]Spec{
 		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-lfm2moe": {Arch: "lfm2moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
 		Dense: 2, DenseFF: 512, Conv: 3, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0", Tied: true},
+	"tiny-nemotron_h_moe": {Arch: "nemotron_h_moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		KeyHeads: 4, ValueHeads: 16, ValueDim: 32, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"nemotron-3-nano-30b-a3b": {Arch: "nemotron_h_moe", Layers: 52, Embd: 2688, Heads: 32, KVHeads: 2, HeadDim: 128, Experts: 128, Used: 6, ExpertFF: 1856, SharedFF: 3712,
+		KeyHeads: 8, ValueHeads: 64, ValueDim: 64, StateSize: 128, Conv: 4, Interval: 7, Vocab: 131072, Ctx: 262144, Type: "Q8_0"},
 	"lfm2-8b-a1b": {Arch: "lfm2moe", Layers: 24, Embd: 2048, Heads: 32, KVHeads: 8, HeadDim: 64, Experts: 32, Used: 4, ExpertFF: 1792,
 		Dense: 2, DenseFF: 7168, Conv: 3, Interval: 4, Vocab: 65536, Ctx: 128000, Type: "Q4_K_M", Tied: true},
 	"qwen3.6-35b-a3b": {Arch: "qwen35moe", Layers: 40, Embd: 2048, Heads: 16, KVHeads: 2, HeadDim: 256, RopeDims: 64, Experts: 256, Used: 8, ExpertFF: 512, SharedFF: 512,
@@ -127,6 +134,8 @@ func (s *Spec) Sizes() []Size {
 		{"key-heads", &s.KeyHeads, "heads of keys in recurrent layers", 0, 0},
 		{"value-heads", &s.ValueHeads, "heads of values in recurrent layers", 0, 0},
 		{"state-size", &s.StateSize, "size of a head in recurrent layers", 0, 0},
+		{"value-dim", &s.ValueDim, "entries of a value head in Mamba-2 layers", 0, 0},
+		{"latent", &s.Latent, "length of the routed experts' input, if they have a shorter one (nemotron_h_moe)", 0, 0},
 		{"conv", &s.Conv, "positions that a recurrent layer's convolution sees", 0, 0},
 		{"interval", &s.Interval, "every so many layers one has attention, where others are recurrent", 0, 0},
 	}

@@ -92,6 +92,7 @@ const (
 	biasStd          = 0.2  // of a bias, where its product has size 1
 	residualStd      = 4.0  // of the residual stream after the last layer; the embedding is small beside it, or a tied head would repeat the last token
 	quietTokens      = 1. / 16
+	hiddenSquaredStd = 1.2  // of relu(up)^2 for an up of size 1
 	gatedStd         = 0.54 // of the sigmoid of a gate of size 1, as a factor
 	bothShare        = 0.7  // of each of two that add to the residual stream together
 	stepBias         = -2.0 // of the step by which a recurrent state fades: it remembers some ten tokens
@@ -121,6 +122,9 @@ func (s *Spec) weights() ([]weight, error) {
 		return nil, err
 	}
 	m := &maker{Spec: s, mix: kinds, branch: over(residualStd, 2*s.Layers)}
+	if families[s.arch()].single {
+		m.branch = over(residualStd, s.Layers)
+	}
 	vocab := int64(s.Vocab)
 	// Control tokens are nearly mute, so that a run of n tokens is not cut
 	// short by a random end of text.
@@ -175,6 +179,12 @@ func (m *maker) perExpert(tensor string, kind quant.Type, cols, rows int, std fl
 // norm adds the weights of a norm, by their full name.
 func (m *maker) norm(name string, n int, mean float64) {
 	m.list = append(m.list, weight{name: name, kind: quant.F32, dims: []int64{int64(n)}, mean: mean, std: math.Abs(mean) / 10})
+}
+
+// norms adds an F32 tensor of the layer around a mean, by its whole name.
+func (m *maker) norms(tensor string, mean float64, dims ...int) {
+	m.floats(tensor, math.Abs(mean)/10, dims...)
+	m.list[len(m.list)-1].mean = mean
 }
 
 // floats adds an F32 tensor of the layer, by its whole name.
