@@ -38,7 +38,7 @@ var families = map[string]family{
 		layer: gptOSSLayer,
 	},
 	"lfm2moe": {
-		pre:   "qwen2",
+		pre:   "lfm2",
 		norm:  "token_embd_norm",
 		check: func(s *Spec) error { return s.needs(denseSizes, []string{"conv", "interval"}) },
 		keys: func(s *Spec) []key {
@@ -60,8 +60,8 @@ var families = map[string]family{
 			m.denseOrMoE("ffn_norm", 1)
 		},
 	},
-	"nemotron_h_moe": {pre: "qwen2", single: true, check: (*Spec).checkMamba, keys: (*Spec).nemotronKeys, layer: nemotronLayer},
-	"qwen35moe":      {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(false) }},
+	"nemotron_h_moe": {pre: "pixtral", single: true, check: (*Spec).checkMamba, keys: (*Spec).nemotronKeys, layer: nemotronLayer},
+	"qwen35moe":      {pre: "qwen35", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(false) }},
 	"qwen3next":      {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(true) }},
 }
 
