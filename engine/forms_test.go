@@ -118,6 +118,8 @@ func TestFamiliesStream(t *testing.T) {
 		"gpt-oss",
 		"gpt-oss-mxfp4",
 		"granitemoe",
+		"laguna",
+		"laguna-elem",
 		"lfm2moe",
 		"minimax-m2",
 		"mixtral",

@@ -27,6 +27,9 @@ const (
 	// queryGate is the sigmoid of as many rows of the query's matrix, which follow each
 	// head's query.
 	queryGate
+	// softplusGate is the softplus of a product with a matrix of its own, which has a row
+	// a head or a row an entry.
+	softplusGate
 )
 
 // qkNorms says what of queries and keys is normed.
@@ -52,6 +55,7 @@ type attention struct {
 	q, k, v, o   *Weight
 	qNorm, kNorm *Weight   // [keyDim] or, wide, [heads*keyDim] and [kvHeads*keyDim]
 	sinkScores   *Weight   // [heads]
+	gateRows     *Weight   // of a softplus gate: [embd x heads] or [embd x heads*valDim]
 	inputs       []*Weight // q, k and v
 	outputs      []*Weight // o
 
@@ -62,13 +66,13 @@ type attention struct {
 // attentionScratch is the memory of a step, for the largest batch.
 type attentionScratch struct {
 	q, k, v, out []float32    // [n x heads*keyDim], [n x kvHeads*keyDim], [n x kvHeads*valDim], [n x heads*valDim]
-	gated        []float32    // [n x heads*2*keyDim] of a query gate: each head's query and gate
+	gates        []float32    // [n x gateWidth]
 	acts         *kernel.Acts // of out
 	attn         *attn.Attn
 }
 
 func (a *attentionScratch) bytes() int64 {
-	return int64(len(a.q)+len(a.k)+len(a.v)+len(a.out)+len(a.gated))*4 + a.acts.Bytes() + a.attn.Bytes()
+	return int64(len(a.q)+len(a.k)+len(a.v)+len(a.out)+len(a.gates))*4 + a.acts.Bytes() + a.attn.Bytes()
 }
 
 // attentionShape reads the shape that the layers of a model have in common.
@@ -123,10 +127,30 @@ func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 	case wideNorms:
 		a.qNorm, a.kNorm = l.vector(name("attn_q_norm.weight"), qRows), l.vector(name("attn_k_norm.weight"), kRows)
 	}
+	if spec.gate == softplusGate {
+		rows := spec.heads
+		if t, ok := l.file.Tensor(name("attn_gate.weight")); ok && len(t.Dims) == 2 && t.Dims[1] != int64(rows) {
+			rows *= spec.valDim
+		}
+		a.gateRows = l.matrix(name("attn_gate"), embd, rows)
+		a.inputs = append(a.inputs, a.gateRows)
+	}
 	if spec.sinks {
 		a.sinkScores = l.vector(name("attn_sinks.weight"), spec.heads)
 	}
 	return a
+}
+
+// gateWidth returns the length of a token's gates as they come out of their product:
+// those of queries with each head's query before them.
+func (a *attention) gateWidth() int {
+	switch a.gate {
+	case queryGate:
+		return 2 * a.heads * a.keyDim
+	case softplusGate:
+		return a.gateRows.Rows
+	}
+	return 0
 }
 
 func (a *attention) memory(ctx int, kv attn.KVType) layerSpec {
@@ -146,9 +170,9 @@ func (a *attention) prepare(s *stream) (err error) {
 	}
 	type key struct {
 		attentionShape
-		gate outputGate
+		gates int
 	}
-	a.scratch, err = share(s, key{a.attentionShape, a.gate}, func() (*attentionScratch, error) {
+	a.scratch, err = share(s, key{a.attentionShape, a.gateWidth()}, func() (*attentionScratch, error) {
 		attn, err := attn.New(attn.Spec{Heads: a.heads, KVHeads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Scale: a.scale}, s.Pool.Workers())
 		if err != nil {
 			return nil, err
@@ -157,10 +181,7 @@ func (a *attention) prepare(s *stream) (err error) {
 		n := s.max
 		w := &attentionScratch{attn: attn, acts: kernel.NewActs(n, a.heads*a.valDim),
 			q: make([]float32, n*a.heads*a.keyDim), k: make([]float32, n*a.kvHeads*a.keyDim),
-			v: make([]float32, n*a.kvHeads*a.valDim), out: make([]float32, n*a.heads*a.valDim)}
-		if a.gate == queryGate {
-			w.gated = make([]float32, n*2*a.heads*a.keyDim)
-		}
+			v: make([]float32, n*a.kvHeads*a.valDim), out: make([]float32, n*a.heads*a.valDim), gates: make([]float32, n*a.gateWidth())}
 		return w, nil
 	})
 	return err
@@ -171,11 +192,14 @@ func (a *attention) add(s *stream, mem layerState) error {
 	qd, kd, vd, od := a.heads*a.keyDim, a.kvHeads*a.keyDim, a.kvHeads*a.valDim, a.heads*a.valDim
 	w := a.scratch
 	s.in(a.norm, a.inputs)
-	query := product{a.q, w.q, qd}
-	if a.gate == queryGate {
-		query = product{a.q, w.gated, 2 * qd}
+	products, n := [4]product{{a.q, w.q, qd}, {a.k, w.k, kd}, {a.v, w.v, vd}}, 3
+	switch a.gate {
+	case queryGate:
+		products[0] = product{a.q, w.gates, 2 * qd}
+	case softplusGate:
+		products[3], n = product{a.gateRows, w.gates, a.gateRows.Rows}, 4
 	}
-	s.linear.run(s.Compute, s.acts, query, product{a.k, w.k, kd}, product{a.v, w.v, vd})
+	s.linear.run(s.Compute, s.acts, products[:n]...)
 	if a.rope != nil {
 		a.rope.turnTo(s.pos, s.n)
 	}
@@ -212,7 +236,7 @@ func (a *attentionTurn) Do(_, t int) {
 	k := a.scratch.k[t*a.kvHeads*a.keyDim:][:a.kvHeads*a.keyDim]
 	if a.gate == queryGate {
 		for h := range a.heads {
-			copy(q[h*a.keyDim:][:a.keyDim], a.scratch.gated[(t*a.heads+h)*2*a.keyDim:])
+			copy(q[h*a.keyDim:][:a.keyDim], a.scratch.gates[(t*a.heads+h)*2*a.keyDim:])
 		}
 	}
 	if a.qkNorms != noNorms { // a wide norm is that of one head as long as the row
@@ -233,10 +257,18 @@ type attentionOut attention
 
 // Do implements pool.Task.
 func (a *attentionOut) Do(_, t int) {
-	if a.gate == queryGate {
+	switch a.gate {
+	case queryGate:
 		for h := range a.heads {
 			out := a.scratch.out[(t*a.heads+h)*a.valDim:][:a.valDim]
-			vec.SigmoidMul(out, a.scratch.gated[((t*a.heads+h)*2+1)*a.keyDim:][:a.valDim], out)
+			vec.SigmoidMul(out, a.scratch.gates[((t*a.heads+h)*2+1)*a.keyDim:][:a.valDim], out)
+		}
+	case softplusGate:
+		gates := a.scratch.gates[t*a.gateRows.Rows:][:a.gateRows.Rows]
+		each := a.heads * a.valDim / len(gates) // entries that one gate is for
+		out := a.scratch.out[t*a.heads*a.valDim:]
+		for i, g := range gates {
+			vec.Scale(out[i*each:][:each], vec.Softplus32(g))
 		}
 	}
 	prepare(a.scratch.acts, a.s.Numerics, a.scratch.out, t, t+1, a.outputs...)

@@ -105,6 +105,7 @@ var landed = []string{
 	"glm4moe", "glm4moe-nextn",
 	"gpt-oss", "gpt-oss-mxfp4",
 	"granitemoe",
+	"laguna", "laguna-elem",
 	"lfm2moe",
 	"minimax-m2",
 	"mixtral", "mixtral-ropescale",
@@ -121,7 +122,6 @@ var lacking = []string{
 	"deepseek4", "deepseek4-hca",
 	"gemma4", "gemma4-ple",
 	"glm-dsa",
-	"laguna", "laguna-elem",
 	"qwen4exp", "qwen4exp-qsa",
 }
 

@@ -32,6 +32,18 @@ func (l *loader) rope(kind vec.RopeKind, dims int) *rotary {
 	default:
 		l.fail(fmt.Errorf("%srope.scaling.type is %q; known: none, linear, yarn", l.prefix, t))
 	}
+	return l.checkedRope(s, dims)
+}
+
+// windowRope returns the rotary embedding of a family's windowed layers, which has keys
+// of its own and no scaling.
+func (l *loader) windowRope(kind vec.RopeKind, dims int) *rotary {
+	s := vec.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count_swa", dims), Base: l.floatOr("rope.freq_base_swa", 10000)}
+	return l.checkedRope(s, dims)
+}
+
+// checkedRope returns the rotary embedding of a head of dims entries.
+func (l *loader) checkedRope(s vec.RopeSpec, dims int) *rotary {
 	if s.Dims > dims {
 		l.fail(fmt.Errorf("rope over %d entries of heads of %d", s.Dims, dims))
 	}

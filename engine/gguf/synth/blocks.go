@@ -10,6 +10,7 @@ import (
 type attentionKind struct {
 	headNorms bool // of queries and keys
 	gated     bool // each head's query rows are followed by as many of a gate
+	softplus  bool // a matrix of its own makes a gate for each head
 }
 
 // attention adds an attention block with its norm.
@@ -27,6 +28,9 @@ func (m *maker) attention(a attentionKind) {
 	m.matrix("attn_k", m.base, m.Embd, kv, over(qk, m.Embd))
 	m.matrix("attn_v", m.values, m.Embd, kv, over(1, m.Embd))
 	m.matrix("attn_output", m.base, heads, m.Embd, over(m.branch/out, heads))
+	if a.softplus {
+		m.matrix("attn_gate", m.base, m.Embd, m.Heads, over(1, m.Embd))
+	}
 	if a.headNorms {
 		m.norm(m.name("attn_q_norm.weight"), m.HeadDim, qkNorm)
 		m.norm(m.name("attn_k_norm.weight"), m.HeadDim, qkNorm)

@@ -37,6 +37,21 @@ var families = map[string]family{
 		keys:  func(s *Spec) []key { return []key{{"attention.sliding_window", uint32(s.Window)}} },
 		layer: gptOSSLayer,
 	},
+	"laguna": {
+		pre:   "laguna",
+		check: func(s *Spec) error { return s.needs(denseSizes, sharedSizes, windowSizes) },
+		keys: func(s *Spec) []key {
+			return []key{{"feed_forward_length", uint32(s.DenseFF)}, {"leading_dense_block_count", uint32(s.Dense)}, {"attention.sliding_window", uint32(s.Window)},
+				{"expert_gating_func", uint32(gateSigmoid)}, {"expert_weights_norm", true}, {"expert_shared_feed_forward_length", uint32(s.SharedFF)}}
+		},
+		layer: func(m *maker) {
+			m.attention(attentionKind{headNorms: true, softplus: true})
+			m.denseOrMoE("ffn_norm", bothShare)
+			if m.layer >= m.Dense {
+				m.dense("_shexp", m.SharedFF, bothShare)
+			}
+		},
+	},
 	"lfm2moe": {
 		pre:   "lfm2",
 		norm:  "token_embd_norm",

@@ -63,6 +63,8 @@ var presets = map[string]Spec{
 		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-qwen3next": {Arch: "qwen3next", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
 		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-laguna": {Arch: "laguna", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		Dense: 1, DenseFF: 512, Window: 32, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-lfm2moe": {Arch: "lfm2moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
 		Dense: 2, DenseFF: 512, Conv: 3, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0", Tied: true},
 	"tiny-nemotron_h_moe": {Arch: "nemotron_h_moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
