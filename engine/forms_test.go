@@ -111,6 +111,7 @@ func TestSharedExpertStreams(t *testing.T) {
 func TestFamiliesStream(t *testing.T) {
 	for _, name := range []string{
 		"bailingmoe2",
+		"bailingmoe3",
 		"deepseek2",
 		"ernie4_5-moe",
 		"glm4moe",

@@ -243,22 +243,43 @@ func Row(dst []float32, w *Matrix, r int) {
 }
 
 // Activation is the function between a feed-forward layer's first and second
-// products.
-type Activation uint8
+// products. It takes the gate's and the up product: f(gate) * up unless stated.
+type Activation struct {
+	kind  activationKind
+	limit float32
+}
 
-// Each takes the gate's and the up product: f(gate) * up unless stated.
+type activationKind uint8
+
 const (
-	SiLU Activation = iota
-	GELU            // the tanh form
-	// ClampedSwiGLU is gpt-oss's: with g = min(gate, 7) and u = up limited to -7..7,
-	// g * sigmoid(1.702 g) * (u + 1).
-	ClampedSwiGLU
-	// ReLUSquared is max(u, 0)^2 of the up product alone: there is no gate.
-	ReLUSquared
+	silu activationKind = iota
+	gelu
+	clampedSwiGLU
+	limitedSiLU
+	reluSquared
 )
 
+var (
+	SiLU = Activation{kind: silu}
+	GELU = Activation{kind: gelu} // the tanh form
+	// ClampedSwiGLU is gpt-oss's: with g = min(gate, 7) and u = up limited to -7..7,
+	// g * sigmoid(1.702 g) * (u + 1).
+	ClampedSwiGLU = Activation{kind: clampedSwiGLU}
+	// ReLUSquared is max(u, 0)^2 of the up product alone: there is no gate.
+	ReLUSquared = Activation{kind: reluSquared}
+)
+
+// LimitedSiLU is min(silu(gate), limit) * up, with up limited to -limit..limit. A limit
+// of 0 is none.
+func LimitedSiLU(limit float32) Activation {
+	if limit == 0 {
+		return SiLU
+	}
+	return Activation{limitedSiLU, limit}
+}
+
 // Gated reports whether the activation takes a gate's product.
-func (f Activation) Gated() bool { return f != ReLUSquared }
+func (f Activation) Gated() bool { return f.kind != reluSquared }
 
 const (
 	swigluLimit = 7
@@ -268,12 +289,18 @@ const (
 // apply sets gate to the hidden values, and may overwrite up. Without a gate it sets
 // up to them.
 func (f Activation) apply(gate, up []float32) {
-	switch f {
-	case SiLU:
+	switch f.kind {
+	case silu:
 		vec.SiluMul(gate, gate, up)
-	case GELU:
+	case gelu:
 		vec.GeluMul(gate, gate, up)
-	case ClampedSwiGLU:
+	case limitedSiLU:
+		vec.Silu(gate)
+		up = up[:len(gate)]
+		for i, g := range gate {
+			gate[i] = min(g, f.limit) * min(max(up[i], -f.limit), f.limit)
+		}
+	case clampedSwiGLU:
 		// g sigmoid(a g) is silu(a g) / a.
 		up = up[:len(gate)]
 		for i, g := range gate {
@@ -281,13 +308,13 @@ func (f Activation) apply(gate, up []float32) {
 			up[i] = (min(max(up[i], -swigluLimit), swigluLimit) + 1) / swigluAlpha
 		}
 		vec.SiluMul(gate, gate, up)
-	case ReLUSquared:
+	case reluSquared:
 		for i, u := range up {
 			u = max(u, 0)
 			up[i] = u * u
 		}
 	default:
-		panic(fmt.Sprintf("kernel: activation %d", uint8(f)))
+		panic(fmt.Sprintf("kernel: activation %d", f.kind))
 	}
 }
 

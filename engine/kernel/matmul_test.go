@@ -469,7 +469,8 @@ func TestGateUp(t *testing.T) {
 					g, u = min(g, 7), min(max(u, -7), 7)
 					return vec.Silu32(1.702*g) * ((u + 1) / 1.702)
 				},
-				ReLUSquared: func(_, u float32) float32 { return max(u, 0) * max(u, 0) },
+				LimitedSiLU(2): func(g, u float32) float32 { return min(vec.Silu32(g), 2) * min(max(u, -2), 2) },
+				ReLUSquared:    func(_, u float32) float32 { return max(u, 0) * max(u, 0) },
 			} {
 				got, gate := make([]float32, n*rows), gate
 				if !act.Gated() {
@@ -480,7 +481,7 @@ func TestGateUp(t *testing.T) {
 				for i := range got {
 					want := f(change(affine[0], g[i], i%rows), change(up.Affine, u[i], i%rows))
 					if !sameBits(got[i], want) {
-						t.Fatalf("activation %d, batch of %d: element %d is %v, want %v", act, n, i, got[i], want)
+						t.Fatalf("activation %v, batch of %d: element %d is %v, want %v", act, n, i, got[i], want)
 					}
 				}
 			}

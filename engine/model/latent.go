@@ -24,6 +24,7 @@ type latentShape struct {
 	// Files from before 2025 have both in one matrix, which can be multiplied by from
 	// one side only.
 	expanded bool
+	gated    bool // each head's output is multiplied by the sigmoid of a product with the input
 }
 
 func (a *latentShape) keyDim() int { return a.nope + a.rope }
@@ -41,6 +42,7 @@ type latent struct {
 	kb, vb      *Weight // [nope x rank x heads], [rank x valDim x heads]
 	kvb         *Weight // expanded: [rank x heads*(nope+valDim)]
 	o           *Weight
+	gate        *Weight // [embd x heads]; nil: none
 
 	inputs, queries, keys, values, outputs []*Weight // of the steps' activations
 
@@ -58,6 +60,7 @@ type latentScratch struct {
 	query   []float32 // [n x heads x rank+rope], what the cache's keys are met with
 	seen    []float32 // [n x heads x rank]
 	out     []float32 // [n x heads*valDim]
+	gate    []float32 // [n x heads] where they are gated
 	qaActs  *kernel.Acts
 	kvActs  *kernel.Acts // expanded: of the latent vectors
 	headIn  *kernel.Acts // [n*heads], of queries
@@ -68,7 +71,7 @@ type latentScratch struct {
 }
 
 func (w *latentScratch) bytes() int64 {
-	n := len(w.qa) + len(w.q) + len(w.kva) + len(w.kv) + len(w.k) + len(w.v) + len(w.query) + len(w.seen) + len(w.out) + len(w.byHead.rows)
+	n := len(w.qa) + len(w.q) + len(w.kva) + len(w.kv) + len(w.k) + len(w.v) + len(w.query) + len(w.seen) + len(w.out) + len(w.gate) + len(w.byHead.rows)
 	b := int64(n)*4 + w.acts.Bytes() + w.attn.Bytes()
 	for _, a := range []*kernel.Acts{w.qaActs, w.kvActs, w.headIn, w.headOut} {
 		if a != nil {
@@ -125,6 +128,10 @@ func (l *loader) latent(layer, embd int, shape latentShape, turn *rotary) *laten
 	}
 	a.kva, a.kvNorm = l.matrix(name("attn_kv_a_mqa"), embd, a.rank+a.rope), l.vector(name("attn_kv_a_norm.weight"), a.rank)
 	a.inputs = append(a.inputs, a.kva)
+	if a.gated {
+		a.gate = l.matrix(name("attn_gate"), embd, a.heads)
+		a.inputs = append(a.inputs, a.gate)
+	}
 	if a.expanded {
 		a.kvb = l.matrix(name("attn_kv_b"), a.rank, a.heads*(a.nope+a.valDim))
 		a.keys = []*Weight{a.kvb}
@@ -162,6 +169,9 @@ func (a *latent) prepare(s *stream) (err error) {
 		n, heads := s.max, a.heads
 		w := &latentScratch{qa: make([]float32, n*a.qRank), q: make([]float32, n*heads*a.keyDim()), kva: make([]float32, n*(a.rank+a.rope)),
 			out: make([]float32, n*heads*a.valDim), acts: kernel.NewActs(n, heads*a.valDim)}
+		if a.gated {
+			w.gate = make([]float32, n*heads)
+		}
 		if a.qRank > 0 {
 			w.qaActs = kernel.NewActs(n, a.qRank)
 		}
@@ -188,14 +198,19 @@ func (a *latent) prepare(s *stream) (err error) {
 func (a *latent) add(s *stream, mem layerState) error {
 	kv, w := mem.(kvLayer).KV, a.scratch
 	s.in(a.norm, a.inputs)
-	down := product{a.kva, w.kva, a.rank + a.rope}
+	products, n := [3]product{{}, {a.kva, w.kva, a.rank + a.rope}}, 2
+	if a.gated {
+		products[2], n = product{a.gate, w.gate, a.heads}, 3
+	}
 	if a.qa != nil {
-		s.linear.run(s.Compute, s.acts, product{a.qa, w.qa, a.qRank}, down)
+		products[0] = product{a.qa, w.qa, a.qRank}
+		s.linear.run(s.Compute, s.acts, products[:n]...)
 		w.qaActs.Reset(s.n, a.qRank)
 		s.Pool.Run(s.n, (*latentQuery)(a))
 		s.linear.run(s.Compute, w.qaActs, product{a.q, w.q, a.heads * a.keyDim()})
 	} else {
-		s.linear.run(s.Compute, s.acts, product{a.q, w.q, a.heads * a.keyDim()}, down)
+		products[0] = product{a.q, w.q, a.heads * a.keyDim()}
+		s.linear.run(s.Compute, s.acts, products[:n]...)
 	}
 	a.turn.turnTo(s.pos, s.n)
 	if a.expanded {
@@ -304,12 +319,17 @@ func (a *latentSeen) Do(_, t int) {
 	w.headOut.Prepare(formOf(a.vb, a.s.Numerics), w.seen, a.rank, t*a.heads, (t+1)*a.heads)
 }
 
-// latentOut prepares the heads' outputs for their projection, a task of the pool
-// with a token a part.
+// latentOut gates the heads' outputs and prepares them for their projection, a task of
+// the pool with a token a part.
 type latentOut latent
 
 // Do implements pool.Task.
 func (a *latentOut) Do(_, t int) {
+	if a.gated {
+		for h, x := range a.scratch.gate[t*a.heads:][:a.heads] {
+			vec.Scale(a.scratch.out[(t*a.heads+h)*a.valDim:][:a.valDim], vec.Sigmoid32(x))
+		}
+	}
 	prepare(a.scratch.acts, a.s.Numerics, a.scratch.out, t, t+1, a.outputs...)
 }
 

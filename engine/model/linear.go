@@ -29,11 +29,14 @@ type product struct {
 	stride int
 }
 
+// mostProducts is how many matrices one step has at most.
+const mostProducts = 6
+
 // linear multiplies one batch of activations by one or more matrices in one
 // job of the pool.
 type linear struct {
 	acts     *kernel.Acts
-	products [4]linearPart
+	products [mostProducts]linearPart
 	n        int
 }
 

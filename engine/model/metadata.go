@@ -114,3 +114,28 @@ func (l *loader) recurrentLayers(layers int) []bool {
 	}
 	return list
 }
+
+// limits returns the limit of an activation in each layer: 0, also where the file has
+// none, is no limit.
+func (l *loader) limits(name string, layers int) []float32 {
+	list := make([]float32, layers)
+	key := l.prefix + name
+	if !l.file.Meta.Has(key) {
+		return list
+	}
+	all, err := l.file.Meta.Floats(key)
+	switch {
+	case err != nil:
+		l.fail(err)
+		return list
+	case len(all) < layers:
+		l.fail(fmt.Errorf("%s has %d elements for %d layers", key, len(all), layers))
+		return list
+	}
+	for i := range list {
+		if list[i] = float32(all[i]); !(list[i] >= 0) {
+			l.fail(fmt.Errorf("%s is %v in layer %d, not 0 or more", key, all[i], i))
+		}
+	}
+	return list
+}

@@ -17,8 +17,9 @@ type moeSpec struct {
 	// 0: they are as long.
 	latent int
 
-	sharedFF    int  // width of an expert that every token has besides; 0: none
-	sharedGated bool // its output is weighted by the sigmoid of a product with the input
+	sharedAct   kernel.Activation // of the shared expert; SiLU unless it is set
+	sharedFF    int               // width of an expert that every token has besides; 0: none
+	sharedGated bool              // its output is weighted by the sigmoid of a product with the input
 }
 
 // moe is routed experts behind a router, and perhaps one that is shared.
@@ -57,7 +58,7 @@ func (l *loader) moe(layer, embd int, spec moeSpec) *moe {
 		m.bias = l.floats(name("exp_probs_b.bias"), spec.route.experts)
 	}
 	if spec.sharedFF > 0 {
-		m.shared = l.dense(layer, embd, spec.sharedFF, "_shexp", spec.act)
+		m.shared = l.dense(layer, embd, spec.sharedFF, "_shexp", spec.sharedAct)
 		m.inputs = append(m.inputs, m.shared.inputs()...)
 	}
 	if spec.sharedGated {

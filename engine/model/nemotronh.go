@@ -14,7 +14,7 @@ func newNemotronH(l *loader) (Arch, error) {
 	d := l.decoder()
 	embd, layers := d.info.Embd, d.info.Layers
 	mamba := l.mambaShape()
-	moe := moeSpec{route: l.routingByKeys(scoreSigmoid), ff: l.key("expert_feed_forward_length"), input: "attn_norm", act: kernel.ReLUSquared,
+	moe := moeSpec{route: l.routingByKeys(scoreSigmoid), ff: l.key("expert_feed_forward_length"), input: "attn_norm", act: kernel.ReLUSquared, sharedAct: kernel.ReLUSquared,
 		sharedFF: l.some("expert_shared_feed_forward_length"), latent: l.some("moe_latent_size")}
 	if moe.route.score != scoreSigmoid {
 		l.fail(fmt.Errorf("%sexpert_gating_func is %d; experts of this architecture are scored by 2 (sigmoid)", l.prefix, moe.route.score))

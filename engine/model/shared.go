@@ -69,7 +69,7 @@ func (m *moeJob) takeShared() taken {
 		if w.b.shared.gate == nil {
 			gate = nil
 		}
-		kernel.GateUp(w.hidden, w.ff, gate, &w.up, w.b.act, r0, min(r0+w.rowsA, w.ff), w.s.acts, nil)
+		kernel.GateUp(w.hidden, w.ff, gate, &w.up, w.b.sharedAct, r0, min(r0+w.rowsA, w.ff), w.s.acts, nil)
 		if w.doneA.Add(1) == w.chunksA {
 			w.acts.Prepare(w.down.Form, w.hidden, w.ff, 0, w.s.n)
 			w.stageB.Store(true)
