@@ -6,8 +6,8 @@ import (
 	"bmoe/engine/kernel/vec"
 )
 
-// gemvKernel multiplies groups of gemvRows rows with one vector of the given
-// number of blocks (block8 or blockK).
+// gemvKernel multiplies groups of gemvRows rows of the given number of blocks with
+// one vector, of block8 or blockK.
 type gemvKernel func(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
 
 // floatKernel multiplies groups of floatRows rows of 16*steps floats with one
@@ -22,12 +22,12 @@ const floatRows = 4
 // this takes 100 us.
 const asmBytes = 256 << 10
 
-// blocks returns where a quantised vector starts, and its number of blocks.
-func (x *actVec) blocks() (*byte, int) {
+// codes returns where a quantised vector starts.
+func (x *actVec) codes() *byte {
 	if x.k != nil {
-		return (*byte)(unsafe.Pointer(&x.k[0])), len(x.k)
+		return (*byte)(unsafe.Pointer(&x.k[0]))
 	}
-	return (*byte)(unsafe.Pointer(&x.q8[0])), len(x.q8)
+	return (*byte)(unsafe.Pointer(&x.q8[0]))
 }
 
 // simd computes the call with the active instruction set's kernels. It reports
@@ -61,9 +61,9 @@ func (c *call) simd() bool {
 	if k == nil || c.w.Rows < gemvRows {
 		return false
 	}
+	blocks := c.w.Cols / t.BlockLen()
 	c.inGroups(gemvRows, func(dst *float32, w *byte, rb, groups int, x *actVec) {
-		p, n := x.blocks()
-		k(dst, w, rb, n, groups, p)
+		k(dst, w, rb, blocks, groups, x.codes())
 	})
 	return true
 }

@@ -45,3 +45,9 @@ func gemvIQ4NLAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, 
 //
 //go:noescape
 func gemvMXFP4AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
+
+// gemvNVFP4AVX2 multiplies rows of NVFP4 with a Q8_0 vector.
+// dotNVFP4 is its twin in Go.
+//
+//go:noescape
+func gemvNVFP4AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)

@@ -966,3 +966,319 @@ DATA c12<>+8(SB)/8, $0x0020000000200000
 DATA c12<>+16(SB)/8, $0x0020000000200000
 DATA c12<>+24(SB)/8, $0x0020000000200000
 GLOBL c12<>(SB), RODATA|NOPTR, $32
+
+// func gemvNVFP4AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·gemvNVFP4AVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    rowBytes+16(FP), DX
+	MOVQ    groups+32(FP), BX
+	LEAQ    (DX)(DX*2), SI
+	VMOVDQU c2<>+0(SB), Y1
+	VMOVDQU c0<>+0(SB), Y2
+	VMOVDQU c13<>+0(SB), Y3
+
+group15:
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
+	VXORPS Y0, Y0, Y0
+
+block16:
+	VBROADCASTI128 (DI), Y4
+	VBROADCASTI128 16(DI), Y5
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	PREFETCHT1     (R11)
+	VBROADCASTI128 4(R9), Y5
+	VINSERTI128    $0x01, 4(R10), Y5, Y5
+	VPSRLW         $0x04, Y5, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y5, Y5
+	VPSHUFB        Y5, Y3, Y5
+	VPSHUFB        Y7, Y3, Y7
+	VPSIGNB        Y5, Y6, Y8
+	VPABSB         Y5, Y5
+	VPMADDUBSW     Y8, Y5, Y5
+	VPSIGNB        Y7, Y4, Y8
+	VPABSB         Y7, Y7
+	VPMADDUBSW     Y8, Y7, Y7
+	VPADDW         Y7, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	PREFETCHT1     64(R11)
+	VBROADCASTI128 4(R9)(DX*1), Y7
+	VINSERTI128    $0x01, 4(R10)(DX*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
+	VPSHUFB        Y7, Y3, Y7
+	VPSHUFB        Y8, Y3, Y8
+	VPSIGNB        Y7, Y6, Y9
+	VPABSB         Y7, Y7
+	VPMADDUBSW     Y9, Y7, Y7
+	VPSIGNB        Y8, Y4, Y9
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VPACKSSDW      Y7, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	PREFETCHT1     128(R11)
+	VBROADCASTI128 4(R9)(DX*2), Y7
+	VINSERTI128    $0x01, 4(R10)(DX*2), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
+	VPSHUFB        Y7, Y3, Y7
+	VPSHUFB        Y8, Y3, Y8
+	VPSIGNB        Y7, Y6, Y9
+	VPABSB         Y7, Y7
+	VPMADDUBSW     Y9, Y7, Y7
+	VPSIGNB        Y8, Y4, Y9
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	PREFETCHT1     192(R11)
+	VBROADCASTI128 4(R9)(SI*1), Y8
+	VINSERTI128    $0x01, 4(R10)(SI*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y8, Y3, Y8
+	VPSHUFB        Y9, Y3, Y9
+	VPSIGNB        Y8, Y6, Y6
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y6, Y8, Y8
+	VPSIGNB        Y9, Y4, Y4
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y4, Y9, Y9
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y4
+	VPMADDWD       Y2, Y4, Y4
+	VSHUFPS        $0x88, Y4, Y5, Y6
+	MOVBLZX        (R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9), R12
+	VMOVQ          R12, X7
+	VPMOVZXBW      X7, X7
+	VPCMPEQW       c14<>+0(SB), X7, X8
+	VPSLLW         $0x07, X7, X7
+	VPAND          c15<>+0(SB), X7, X7
+	VPANDN         X7, X8, X7
+	VCVTPH2PS      X7, Y7
+	VMULPS         c16<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   32(DI), Y8
+	VMULPS         Y8, Y7, Y7
+	VMULPS         Y7, Y6, Y6
+	VADDPS         Y6, Y0, Y0
+	VSHUFPS        $0xdd, Y4, Y5, Y4
+	MOVBLZX        1(R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R10), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9), R12
+	VMOVQ          R12, X5
+	VPMOVZXBW      X5, X5
+	VPCMPEQW       c14<>+0(SB), X5, X6
+	VPSLLW         $0x07, X5, X5
+	VPAND          c15<>+0(SB), X5, X5
+	VPANDN         X5, X6, X5
+	VCVTPH2PS      X5, Y5
+	VMULPS         c16<>+0(SB), Y5, Y5
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   32(DI), Y6
+	VMULPS         Y6, Y5, Y5
+	VMULPS         Y5, Y4, Y4
+	VADDPS         Y4, Y0, Y0
+	VBROADCASTI128 48(DI), Y4
+	VBROADCASTI128 64(DI), Y5
+	VPUNPCKLQDQ    Y5, Y4, Y6
+	VPUNPCKHQDQ    Y5, Y4, Y4
+	PREFETCHT1     256(R11)
+	VBROADCASTI128 20(R9), Y5
+	VINSERTI128    $0x01, 20(R10), Y5, Y5
+	VPSRLW         $0x04, Y5, Y7
+	VPAND          Y1, Y7, Y7
+	VPAND          Y1, Y5, Y5
+	VPSHUFB        Y5, Y3, Y5
+	VPSHUFB        Y7, Y3, Y7
+	VPSIGNB        Y5, Y6, Y8
+	VPABSB         Y5, Y5
+	VPMADDUBSW     Y8, Y5, Y5
+	VPSIGNB        Y7, Y4, Y8
+	VPABSB         Y7, Y7
+	VPMADDUBSW     Y8, Y7, Y7
+	VPADDW         Y7, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 20(R9)(DX*1), Y7
+	VINSERTI128    $0x01, 20(R10)(DX*1), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
+	VPSHUFB        Y7, Y3, Y7
+	VPSHUFB        Y8, Y3, Y8
+	VPSIGNB        Y7, Y6, Y9
+	VPABSB         Y7, Y7
+	VPMADDUBSW     Y9, Y7, Y7
+	VPSIGNB        Y8, Y4, Y9
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VPACKSSDW      Y7, Y5, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VBROADCASTI128 20(R9)(DX*2), Y7
+	VINSERTI128    $0x01, 20(R10)(DX*2), Y7, Y7
+	VPSRLW         $0x04, Y7, Y8
+	VPAND          Y1, Y8, Y8
+	VPAND          Y1, Y7, Y7
+	VPSHUFB        Y7, Y3, Y7
+	VPSHUFB        Y8, Y3, Y8
+	VPSIGNB        Y7, Y6, Y9
+	VPABSB         Y7, Y7
+	VPMADDUBSW     Y9, Y7, Y7
+	VPSIGNB        Y8, Y4, Y9
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y2, Y7, Y7
+	VBROADCASTI128 20(R9)(SI*1), Y8
+	VINSERTI128    $0x01, 20(R10)(SI*1), Y8, Y8
+	VPSRLW         $0x04, Y8, Y9
+	VPAND          Y1, Y9, Y9
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y8, Y3, Y8
+	VPSHUFB        Y9, Y3, Y9
+	VPSIGNB        Y8, Y6, Y6
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y6, Y8, Y8
+	VPSIGNB        Y9, Y4, Y4
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y4, Y9, Y9
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPACKSSDW      Y8, Y7, Y4
+	VPMADDWD       Y2, Y4, Y4
+	VSHUFPS        $0x88, Y4, Y5, Y6
+	MOVBLZX        2(R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R10), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9), R12
+	VMOVQ          R12, X7
+	VPMOVZXBW      X7, X7
+	VPCMPEQW       c14<>+0(SB), X7, X8
+	VPSLLW         $0x07, X7, X7
+	VPAND          c15<>+0(SB), X7, X7
+	VPANDN         X7, X8, X7
+	VCVTPH2PS      X7, Y7
+	VMULPS         c16<>+0(SB), Y7, Y7
+	VCVTDQ2PS      Y6, Y6
+	VBROADCASTSS   80(DI), Y8
+	VMULPS         Y8, Y7, Y7
+	VMULPS         Y7, Y6, Y6
+	VADDPS         Y6, Y0, Y0
+	VSHUFPS        $0xdd, Y4, Y5, Y4
+	MOVBLZX        3(R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R10), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9), R12
+	VMOVQ          R12, X5
+	VPMOVZXBW      X5, X5
+	VPCMPEQW       c14<>+0(SB), X5, X6
+	VPSLLW         $0x07, X5, X5
+	VPAND          c15<>+0(SB), X5, X5
+	VPANDN         X5, X6, X5
+	VCVTPH2PS      X5, Y5
+	VMULPS         c16<>+0(SB), Y5, Y5
+	VCVTDQ2PS      Y4, Y4
+	VBROADCASTSS   80(DI), Y6
+	VMULPS         Y6, Y5, Y5
+	VMULPS         Y5, Y4, Y4
+	VADDPS         Y4, Y0, Y0
+	ADDQ           $+288, R11
+	ADDQ           $+36, R9
+	ADDQ           $+36, R10
+	ADDQ           $+96, DI
+	DECQ           R8
+	JNZ            block16
+	VMOVUPS        Y0, (AX)
+	ADDQ           $+32, AX
+	LEAQ           (CX)(DX*8), CX
+	DECQ           BX
+	JNZ            group15
+	VZEROUPPER
+	RET
+
+DATA c13<>+0(SB)/8, $0x0c08060403020100
+DATA c13<>+8(SB)/8, $0xf4f8fafcfdfeff00
+DATA c13<>+16(SB)/8, $0x0c08060403020100
+DATA c13<>+24(SB)/8, $0xf4f8fafcfdfeff00
+GLOBL c13<>(SB), RODATA|NOPTR, $32
+
+DATA c14<>+0(SB)/8, $0x007f007f007f007f
+DATA c14<>+8(SB)/8, $0x007f007f007f007f
+DATA c14<>+16(SB)/8, $0x007f007f007f007f
+DATA c14<>+24(SB)/8, $0x007f007f007f007f
+GLOBL c14<>(SB), RODATA|NOPTR, $32
+
+DATA c15<>+0(SB)/8, $0x3f803f803f803f80
+DATA c15<>+8(SB)/8, $0x3f803f803f803f80
+DATA c15<>+16(SB)/8, $0x3f803f803f803f80
+DATA c15<>+24(SB)/8, $0x3f803f803f803f80
+GLOBL c15<>(SB), RODATA|NOPTR, $32
+
+DATA c16<>+0(SB)/8, $0x4300000043000000
+DATA c16<>+8(SB)/8, $0x4300000043000000
+DATA c16<>+16(SB)/8, $0x4300000043000000
+DATA c16<>+24(SB)/8, $0x4300000043000000
+GLOBL c16<>(SB), RODATA|NOPTR, $32

@@ -900,3 +900,312 @@ DATA c13<>+8(SB)/8, $0x0020000000200000
 DATA c13<>+16(SB)/8, $0x0020000000200000
 DATA c13<>+24(SB)/8, $0x0020000000200000
 GLOBL c13<>(SB), RODATA|NOPTR, $32
+
+// func gemvNVFP4AVX512(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
+// Requires: AVX, AVX2, F16C, GFNI, MMX+
+TEXT ·gemvNVFP4AVX512(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    rowBytes+16(FP), DX
+	MOVQ    groups+32(FP), BX
+	LEAQ    (DX)(DX*2), SI
+	VMOVDQU c2<>+0(SB), Y1
+	VMOVDQU c0<>+0(SB), Y2
+	VMOVDQU c3<>+0(SB), Y3
+	VMOVDQU c14<>+0(SB), Y4
+
+group15:
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
+	VXORPS Y0, Y0, Y0
+
+block16:
+	VBROADCASTI128 (DI), Y5
+	VBROADCASTI128 16(DI), Y6
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	PREFETCHT1     (R11)
+	VBROADCASTI128 4(R9), Y6
+	VINSERTI128    $0x01, 4(R10), Y6, Y6
+	VGF2P8AFFINEQB $0x00, Y3, Y6, Y8
+	VPAND          Y1, Y6, Y6
+	VPSHUFB        Y6, Y4, Y6
+	VPSHUFB        Y8, Y4, Y8
+	VPSIGNB        Y6, Y7, Y9
+	VPABSB         Y6, Y6
+	VPMADDUBSW     Y9, Y6, Y6
+	VPSIGNB        Y8, Y5, Y9
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
+	VPADDW         Y8, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	PREFETCHT1     64(R11)
+	VBROADCASTI128 4(R9)(DX*1), Y8
+	VINSERTI128    $0x01, 4(R10)(DX*1), Y8, Y8
+	VGF2P8AFFINEQB $0x00, Y3, Y8, Y9
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y8, Y4, Y8
+	VPSHUFB        Y9, Y4, Y9
+	VPSIGNB        Y8, Y7, Y10
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y10, Y8, Y8
+	VPSIGNB        Y9, Y5, Y10
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y10, Y9, Y9
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPACKSSDW      Y8, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	PREFETCHT1     128(R11)
+	VBROADCASTI128 4(R9)(DX*2), Y8
+	VINSERTI128    $0x01, 4(R10)(DX*2), Y8, Y8
+	VGF2P8AFFINEQB $0x00, Y3, Y8, Y9
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y8, Y4, Y8
+	VPSHUFB        Y9, Y4, Y9
+	VPSIGNB        Y8, Y7, Y10
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y10, Y8, Y8
+	VPSIGNB        Y9, Y5, Y10
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y10, Y9, Y9
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	PREFETCHT1     192(R11)
+	VBROADCASTI128 4(R9)(SI*1), Y9
+	VINSERTI128    $0x01, 4(R10)(SI*1), Y9, Y9
+	VGF2P8AFFINEQB $0x00, Y3, Y9, Y10
+	VPAND          Y1, Y9, Y9
+	VPSHUFB        Y9, Y4, Y9
+	VPSHUFB        Y10, Y4, Y10
+	VPSIGNB        Y9, Y7, Y7
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y7, Y9, Y9
+	VPSIGNB        Y10, Y5, Y5
+	VPABSB         Y10, Y10
+	VPMADDUBSW     Y5, Y10, Y10
+	VPADDW         Y10, Y9, Y9
+	VPMADDWD       Y2, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VSHUFPS        $0x88, Y5, Y6, Y7
+	MOVBLZX        (R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R10), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           (R9), R12
+	VMOVQ          R12, X8
+	VPMOVZXBW      X8, X8
+	VPCMPEQW       c15<>+0(SB), X8, X9
+	VPSLLW         $0x07, X8, X8
+	VPAND          c16<>+0(SB), X8, X8
+	VPANDN         X8, X9, X8
+	VCVTPH2PS      X8, Y8
+	VMULPS         c17<>+0(SB), Y8, Y8
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   32(DI), Y9
+	VMULPS         Y9, Y8, Y8
+	VMULPS         Y8, Y7, Y7
+	VADDPS         Y7, Y0, Y0
+	VSHUFPS        $0xdd, Y5, Y6, Y5
+	MOVBLZX        1(R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R10), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           1(R9), R12
+	VMOVQ          R12, X6
+	VPMOVZXBW      X6, X6
+	VPCMPEQW       c15<>+0(SB), X6, X7
+	VPSLLW         $0x07, X6, X6
+	VPAND          c16<>+0(SB), X6, X6
+	VPANDN         X6, X7, X6
+	VCVTPH2PS      X6, Y6
+	VMULPS         c17<>+0(SB), Y6, Y6
+	VCVTDQ2PS      Y5, Y5
+	VBROADCASTSS   32(DI), Y7
+	VMULPS         Y7, Y6, Y6
+	VMULPS         Y6, Y5, Y5
+	VADDPS         Y5, Y0, Y0
+	VBROADCASTI128 48(DI), Y5
+	VBROADCASTI128 64(DI), Y6
+	VPUNPCKLQDQ    Y6, Y5, Y7
+	VPUNPCKHQDQ    Y6, Y5, Y5
+	PREFETCHT1     256(R11)
+	VBROADCASTI128 20(R9), Y6
+	VINSERTI128    $0x01, 20(R10), Y6, Y6
+	VGF2P8AFFINEQB $0x00, Y3, Y6, Y8
+	VPAND          Y1, Y6, Y6
+	VPSHUFB        Y6, Y4, Y6
+	VPSHUFB        Y8, Y4, Y8
+	VPSIGNB        Y6, Y7, Y9
+	VPABSB         Y6, Y6
+	VPMADDUBSW     Y9, Y6, Y6
+	VPSIGNB        Y8, Y5, Y9
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y9, Y8, Y8
+	VPADDW         Y8, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VBROADCASTI128 20(R9)(DX*1), Y8
+	VINSERTI128    $0x01, 20(R10)(DX*1), Y8, Y8
+	VGF2P8AFFINEQB $0x00, Y3, Y8, Y9
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y8, Y4, Y8
+	VPSHUFB        Y9, Y4, Y9
+	VPSIGNB        Y8, Y7, Y10
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y10, Y8, Y8
+	VPSIGNB        Y9, Y5, Y10
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y10, Y9, Y9
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VPACKSSDW      Y8, Y6, Y6
+	VPMADDWD       Y2, Y6, Y6
+	VBROADCASTI128 20(R9)(DX*2), Y8
+	VINSERTI128    $0x01, 20(R10)(DX*2), Y8, Y8
+	VGF2P8AFFINEQB $0x00, Y3, Y8, Y9
+	VPAND          Y1, Y8, Y8
+	VPSHUFB        Y8, Y4, Y8
+	VPSHUFB        Y9, Y4, Y9
+	VPSIGNB        Y8, Y7, Y10
+	VPABSB         Y8, Y8
+	VPMADDUBSW     Y10, Y8, Y8
+	VPSIGNB        Y9, Y5, Y10
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y10, Y9, Y9
+	VPADDW         Y9, Y8, Y8
+	VPMADDWD       Y2, Y8, Y8
+	VBROADCASTI128 20(R9)(SI*1), Y9
+	VINSERTI128    $0x01, 20(R10)(SI*1), Y9, Y9
+	VGF2P8AFFINEQB $0x00, Y3, Y9, Y10
+	VPAND          Y1, Y9, Y9
+	VPSHUFB        Y9, Y4, Y9
+	VPSHUFB        Y10, Y4, Y10
+	VPSIGNB        Y9, Y7, Y7
+	VPABSB         Y9, Y9
+	VPMADDUBSW     Y7, Y9, Y9
+	VPSIGNB        Y10, Y5, Y5
+	VPABSB         Y10, Y10
+	VPMADDUBSW     Y5, Y10, Y10
+	VPADDW         Y10, Y9, Y9
+	VPMADDWD       Y2, Y9, Y9
+	VPACKSSDW      Y9, Y8, Y5
+	VPMADDWD       Y2, Y5, Y5
+	VSHUFPS        $0x88, Y5, Y6, Y7
+	MOVBLZX        2(R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R10), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           2(R9), R12
+	VMOVQ          R12, X8
+	VPMOVZXBW      X8, X8
+	VPCMPEQW       c15<>+0(SB), X8, X9
+	VPSLLW         $0x07, X8, X8
+	VPAND          c16<>+0(SB), X8, X8
+	VPANDN         X8, X9, X8
+	VCVTPH2PS      X8, Y8
+	VMULPS         c17<>+0(SB), Y8, Y8
+	VCVTDQ2PS      Y7, Y7
+	VBROADCASTSS   80(DI), Y9
+	VMULPS         Y9, Y8, Y8
+	VMULPS         Y8, Y7, Y7
+	VADDPS         Y7, Y0, Y0
+	VSHUFPS        $0xdd, Y5, Y6, Y5
+	MOVBLZX        3(R10)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R10)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R10)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R10), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9)(SI*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9)(DX*2), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9)(DX*1), R12
+	SHLQ           $0x08, R12
+	MOVB           3(R9), R12
+	VMOVQ          R12, X6
+	VPMOVZXBW      X6, X6
+	VPCMPEQW       c15<>+0(SB), X6, X7
+	VPSLLW         $0x07, X6, X6
+	VPAND          c16<>+0(SB), X6, X6
+	VPANDN         X6, X7, X6
+	VCVTPH2PS      X6, Y6
+	VMULPS         c17<>+0(SB), Y6, Y6
+	VCVTDQ2PS      Y5, Y5
+	VBROADCASTSS   80(DI), Y7
+	VMULPS         Y7, Y6, Y6
+	VMULPS         Y6, Y5, Y5
+	VADDPS         Y5, Y0, Y0
+	ADDQ           $+288, R11
+	ADDQ           $+36, R9
+	ADDQ           $+36, R10
+	ADDQ           $+96, DI
+	DECQ           R8
+	JNZ            block16
+	VMOVUPS        Y0, (AX)
+	ADDQ           $+32, AX
+	LEAQ           (CX)(DX*8), CX
+	DECQ           BX
+	JNZ            group15
+	VZEROUPPER
+	RET
+
+DATA c14<>+0(SB)/8, $0x0c08060403020100
+DATA c14<>+8(SB)/8, $0xf4f8fafcfdfeff00
+DATA c14<>+16(SB)/8, $0x0c08060403020100
+DATA c14<>+24(SB)/8, $0xf4f8fafcfdfeff00
+GLOBL c14<>(SB), RODATA|NOPTR, $32
+
+DATA c15<>+0(SB)/8, $0x007f007f007f007f
+DATA c15<>+8(SB)/8, $0x007f007f007f007f
+DATA c15<>+16(SB)/8, $0x007f007f007f007f
+DATA c15<>+24(SB)/8, $0x007f007f007f007f
+GLOBL c15<>(SB), RODATA|NOPTR, $32
+
+DATA c16<>+0(SB)/8, $0x3f803f803f803f80
+DATA c16<>+8(SB)/8, $0x3f803f803f803f80
+DATA c16<>+16(SB)/8, $0x3f803f803f803f80
+DATA c16<>+24(SB)/8, $0x3f803f803f803f80
+GLOBL c16<>(SB), RODATA|NOPTR, $32
+
+DATA c17<>+0(SB)/8, $0x4300000043000000
+DATA c17<>+8(SB)/8, $0x4300000043000000
+DATA c17<>+16(SB)/8, $0x4300000043000000
+DATA c17<>+24(SB)/8, $0x4300000043000000
+GLOBL c17<>(SB), RODATA|NOPTR, $32

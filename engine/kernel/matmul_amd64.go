@@ -33,6 +33,9 @@ var gemvKernels = [...][64]gemvKernel{
 		quant.IQ3_S:   gemvIQ3SAVX2,
 		quant.IQ1_S:   gemvIQ1SAVX2,
 		quant.IQ1_M:   gemvIQ1MAVX2,
+		quant.TQ1_0:   gemvTQ10AVX2,
+		quant.TQ2_0:   gemvTQ20AVX2,
+		quant.NVFP4:   gemvNVFP4AVX2,
 	},
 	isa.AVX512: {
 		quant.Q8_0:    gemvQ8_0AVX512,
@@ -55,6 +58,9 @@ var gemvKernels = [...][64]gemvKernel{
 		quant.IQ3_S:   gemvIQ3SAVX2,
 		quant.IQ1_S:   gemvIQ1SAVX2,
 		quant.IQ1_M:   gemvIQ1MAVX2,
+		quant.TQ1_0:   gemvTQ10AVX2,
+		quant.TQ2_0:   gemvTQ20AVX2,
+		quant.NVFP4:   gemvNVFP4AVX512,
 	},
 }
 
@@ -149,6 +155,8 @@ var unpackKernels = [...][64]unpackKernel{
 		quant.IQ3_S:   unpackIQ3SAVX2,
 		quant.IQ1_S:   unpackIQ1SAVX2,
 		quant.IQ1_M:   unpackIQ1MAVX2,
+		quant.TQ1_0:   unpackTQ10AVX2,
+		quant.TQ2_0:   unpackTQ20AVX2,
 	},
 	isa.AVX512: {
 		quant.IQ2_XXS: unpackIQ2XXSAVX2,
@@ -158,5 +166,7 @@ var unpackKernels = [...][64]unpackKernel{
 		quant.IQ3_S:   unpackIQ3SAVX2,
 		quant.IQ1_S:   unpackIQ1SAVX2,
 		quant.IQ1_M:   unpackIQ1MAVX2,
+		quant.TQ1_0:   unpackTQ10AVX2,
+		quant.TQ2_0:   unpackTQ20AVX2,
 	},
 }

@@ -493,56 +493,67 @@ func (g *gen) sumStack(m operand.Mem) reg.VecVirtual {
 	})
 }
 
-// unpackBook writes what quant.Unpack does for blocks of a code-book type.
-func (g *gen) unpackBook(t bookType) {
-	name := "unpack" + t.name + g.suffix()
+// unpack writes a kernel that does what quant.Unpack does. work emits it for a
+// block; it leaves D to be stored: it returns an f16 in a register's lowest word,
+// which is multiplied by factor.
+func (g *gen) unpack(name, doc string, bytes int, factor float32, setup func(block reg.GPVirtual) (work func(dst reg.GPVirtual) reg.VecVirtual)) {
+	name = "unpack" + name + g.suffix()
 	g.Function(name)
 	g.Attributes(attr.NOSPLIT)
 	g.Pragma("noescape")
-	g.Doc(name + " takes blocks of " + t.doc + " apart into quant.Unpacked.")
+	g.Doc(name + " takes blocks of " + doc + " apart into quant.Unpacked.")
 	g.SignatureExpr("func(dst, w *byte, blocks int)")
-	v := &gemv{eight: eight{gen: g}}
-	b := newBook(v.super(0), t)
-	r := t.setup(b)
-	if r.signs != nil {
-		b.setSigns()
-	}
-	area := g.AllocLocal(t.area)
-	b.area = func(off int) operand.Mem { return area.Offset(off) }
-	dst, blocks := g.GP64(), g.GP64()
+	dst, block, blocks := g.GP64(), g.GP64(), g.GP64()
+	work := setup(block)
 	g.Load(g.Param("dst"), dst)
-	g.Load(g.Param("w"), b.block)
+	g.Load(g.Param("w"), block)
 	g.Load(g.Param("blocks"), blocks)
 	loop := g.label("block")
 	g.Label(loop)
-	r.row()
-	for k := range 8 {
-		q := r.codes(k)
-		if r.signs != nil {
-			s := b.minus(r.signs(k))
-			g.VPOR(g.bytes32(1), s, s) // a zero would make a zero
-			g.VPSIGNB(s, q, q)
-		}
-		if r.weights != nil {
-			r.weights(k, q)
-		}
-		g.VMOVDQU(q, at(dst, 32*k))
-	}
-	g.VMOVDQU(r.scales(), at(dst, unpackedScales))
-	var d reg.VecVirtual
-	if r.factor != nil {
-		d = r.factor()
-	} else {
-		d = g.XMM()
-		g.VPBROADCASTW(b.mem(t.half), d)
-	}
+	d := work(dst)
 	g.VCVTPH2PS(d, d)
-	g.VMULSS(g.floats32(t.factor), d, d)
+	g.VMULSS(g.floats32(factor), d, d)
 	g.VMOVSS(d, at(dst, unpackedD))
 	g.ADDQ(operand.I32(unpackedBytes), dst)
-	g.ADDQ(operand.I8(t.bytes), b.block)
+	g.ADDQ(operand.I8(bytes), block)
 	g.DECQ(blocks)
 	g.JNZ(operand.LabelRef(loop))
 	g.VZEROUPPER()
 	g.RET()
+}
+
+func (g *gen) unpackBook(t bookType) {
+	g.unpack(t.name, t.doc, t.bytes, t.factor, func(block reg.GPVirtual) func(dst reg.GPVirtual) reg.VecVirtual {
+		v := &gemv{eight: eight{gen: g}}
+		b := newBook(v.super(0), t)
+		b.block = block
+		r := t.setup(b)
+		if r.signs != nil {
+			b.setSigns()
+		}
+		area := g.AllocLocal(t.area)
+		b.area = func(off int) operand.Mem { return area.Offset(off) }
+		return func(dst reg.GPVirtual) reg.VecVirtual {
+			r.row()
+			for k := range 8 {
+				q := r.codes(k)
+				if r.signs != nil {
+					s := b.minus(r.signs(k))
+					g.VPOR(g.bytes32(1), s, s) // a zero would make a zero
+					g.VPSIGNB(s, q, q)
+				}
+				if r.weights != nil {
+					r.weights(k, q)
+				}
+				g.VMOVDQU(q, at(dst, 32*k))
+			}
+			g.VMOVDQU(r.scales(), at(dst, unpackedScales))
+			if r.factor != nil {
+				return r.factor()
+			}
+			d := g.XMM()
+			g.VPBROADCASTW(b.mem(t.half), d)
+			return d
+		}
+	})
 }

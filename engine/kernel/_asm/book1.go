@@ -197,12 +197,18 @@ func (b *book) sumsOf8(first, second operand.Mem) {
 }
 
 func init() {
-	files = append(files, file{"gemvbook_avx2_amd64", func(g *gen) {
+	files = append(files, file{"gemvlow_avx2_amd64", func(g *gen) {
 		for _, t := range books {
 			g.gemvBook(t)
 		}
+		for _, t := range ternaries {
+			g.gemvTernary(t)
+		}
 		for _, t := range books {
 			g.unpackBook(t)
+		}
+		for _, t := range ternaries {
+			g.unpackTernary(t)
 		}
 	}})
 }

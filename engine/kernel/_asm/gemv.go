@@ -213,6 +213,7 @@ func (g *gen) gemv32() {
 	g.gemvQ5_1()
 	g.gemvIQ4NL()
 	g.gemvMXFP4()
+	g.gemvNVFP4()
 }
 
 // gemvK writes the kernels for superblocks. AVX-512 has no faster way to do

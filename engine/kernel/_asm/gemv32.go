@@ -275,3 +275,58 @@ func (g *gen) gemvMXFP4() {
 		}
 	})
 }
+
+// NVFP4 has blocks of 64 with a scale for every 16, half a block of activations.
+func (g *gen) gemvNVFP4() {
+	g.gemv("NVFP4", "multiplies rows of NVFP4 with a Q8_0 vector.", 36, 2*block8Bytes, func(v *gemv) func() {
+		n, table := v.nibbles(), v.keep(v.table(e2m1, 0))
+		return func() {
+			for h := range 2 {
+				// 16 bytes hold entries 0 to 7 and 16 to 23 in their low halves.
+				a, b := v.YMM(), v.YMM()
+				n.xlo, n.xhi = v.YMM(), v.YMM()
+				v.VBROADCASTI128(at(v.x, h*block8Bytes), a)
+				v.VBROADCASTI128(at(v.x, h*block8Bytes+16), b)
+				v.VPUNPCKLQDQ(b, a, n.xlo)
+				v.VPUNPCKHQDQ(b, a, n.xhi)
+				row := func(i int) reg.VecVirtual {
+					v.prefetch(v.perRow)
+					lo, hi := n.load(i, 4+16*h)
+					lo, hi = v.lookUp(table, lo, hi)
+					for _, c := range []struct{ w, x reg.VecVirtual }{{lo, n.xlo}, {hi, n.xhi}} {
+						s := v.YMM()
+						v.VPSIGNB(c.w, c.x, s)
+						v.VPABSB(c.w, c.w)
+						v.VPMADDUBSW(s, c.w, c.w)
+					}
+					v.VPADDW(hi, lo, lo)
+					v.VPMADDWD(n.ones, lo, lo)
+					return lo
+				}
+				// Two sums of each of two rows, and of the rows four further.
+				p := v.packAdd(row(0), row(1), n.ones)
+				q := v.packAdd(row(2), row(3), n.ones)
+				for s := range 2 {
+					sum := v.YMM()
+					v.VSHUFPS(operand.U8(0x88+s*0x55), q, p, sum)
+					v.accumulate(sum, v.eightsE4M3(2*h+s), h*block8Bytes+block8Scale)
+				}
+			}
+		}
+	})
+}
+
+// eightsE4M3 brings half the values of the bytes at off of each row: floats of 4
+// bits of exponent and 3 of mantissa, but 0x7f stands for 0. As an f16 with the
+// same bits such a number is 2^-8 of itself.
+func (v *eight) eightsE4M3(off int) reg.VecVirtual {
+	w, z, f := v.XMM(), v.XMM(), v.YMM()
+	v.VPMOVZXBW(v.gather(off, 8), w)
+	v.VPCMPEQW(v.bytes32(words(0x7f)...), w, z)
+	v.VPSLLW(operand.U8(7), w, w)
+	v.VPAND(v.bytes32(words(0x3f80)...), w, w)
+	v.VPANDN(w, z, w)
+	v.VCVTPH2PS(w, f)
+	v.VMULPS(v.floats32(128), f, f)
+	return f
+}

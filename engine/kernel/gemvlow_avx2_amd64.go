@@ -46,6 +46,18 @@ func gemvIQ1SAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x
 //go:noescape
 func gemvIQ1MAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
+// gemvTQ10AVX2 multiplies rows of TQ1_0 with a Q8_K vector.
+// dotTQ10 is its twin in Go.
+//
+//go:noescape
+func gemvTQ10AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
+
+// gemvTQ20AVX2 multiplies rows of TQ2_0 with a Q8_K vector.
+// dotTQ20 is its twin in Go.
+//
+//go:noescape
+func gemvTQ20AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
+
 // unpackIQ2XXSAVX2 takes blocks of IQ2_XXS apart into quant.Unpacked.
 //
 //go:noescape
@@ -80,3 +92,13 @@ func unpackIQ1SAVX2(dst *byte, w *byte, blocks int)
 //
 //go:noescape
 func unpackIQ1MAVX2(dst *byte, w *byte, blocks int)
+
+// unpackTQ10AVX2 takes blocks of TQ1_0 apart into quant.Unpacked.
+//
+//go:noescape
+func unpackTQ10AVX2(dst *byte, w *byte, blocks int)
+
+// unpackTQ20AVX2 takes blocks of TQ2_0 apart into quant.Unpacked.
+//
+//go:noescape
+func unpackTQ20AVX2(dst *byte, w *byte, blocks int)

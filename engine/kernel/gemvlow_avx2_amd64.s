@@ -2589,20 +2589,1106 @@ DATA c43<>+16(SB)/8, $0x1000010000100001
 DATA c43<>+24(SB)/8, $0x1000010000100001
 GLOBL c43<>(SB), RODATA|NOPTR, $32
 
+// func gemvTQ10AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·gemvTQ10AVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    rowBytes+16(FP), DX
+	MOVQ    groups+32(FP), BX
+	LEAQ    (DX)(DX*2), SI
+	VMOVDQU c5<>+0(SB), Y1
+
+group29:
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
+	VXORPS Y0, Y0, Y0
+
+block30:
+	VPMADDWD       256(DI), Y1, Y2
+	VPHADDD        Y2, Y2, Y2
+	VPHADDD        Y2, Y2, Y3
+	VPERM2I128     $0x01, Y3, Y3, Y2
+	VPADDD         Y2, Y3, Y3
+	PREFETCHT1     (R11)
+	VMOVDQU        (R9), Y2
+	VPXOR          c35<>+0(SB), Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y4
+	VPCMPGTB       c45<>+0(SB), Y2, Y5
+	VPADDB         Y5, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     (DI), Y4, Y4
+	VPADDB         Y2, Y2, Y5
+	VPADDB         Y2, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y2
+	VPCMPGTB       c45<>+0(SB), Y5, Y6
+	VPADDB         Y6, Y2, Y2
+	VPABSB         Y2, Y2
+	VPMADDUBSW     32(DI), Y2, Y2
+	VPADDW         Y2, Y4, Y4
+	VPADDB         Y5, Y5, Y2
+	VPADDB         Y5, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y5
+	VPCMPGTB       c45<>+0(SB), Y2, Y6
+	VPADDB         Y6, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     64(DI), Y5, Y5
+	VPADDW         Y5, Y4, Y4
+	VPADDB         Y2, Y2, Y5
+	VPADDB         Y2, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y2
+	VPCMPGTB       c45<>+0(SB), Y5, Y6
+	VPADDB         Y6, Y2, Y2
+	VPABSB         Y2, Y2
+	VPMADDUBSW     96(DI), Y2, Y2
+	VPADDW         Y2, Y4, Y4
+	VPADDB         Y5, Y5, Y2
+	VPADDB         Y5, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y5
+	VPCMPGTB       c45<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     128(DI), Y5, Y5
+	VPADDW         Y5, Y4, Y4
+	VBROADCASTI128 32(R9), Y2
+	VPXOR          c35<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y2, Y5
+	VPADDB         Y2, Y5, Y5
+	VPBLENDD       $0xf0, Y5, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y5
+	VPCMPGTB       c45<>+0(SB), Y2, Y6
+	VPADDB         Y6, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     160(DI), Y5, Y5
+	VPADDW         Y5, Y4, Y4
+	VPADDB         Y2, Y2, Y5
+	VPADDB         Y2, Y5, Y5
+	VPADDB         Y5, Y5, Y2
+	VPADDB         Y5, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y5
+	VPCMPGTB       c45<>+0(SB), Y2, Y6
+	VPADDB         Y6, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     192(DI), Y5, Y5
+	VPADDW         Y5, Y4, Y4
+	VPADDB         Y2, Y2, Y5
+	VPADDB         Y2, Y5, Y5
+	VPADDB         Y5, Y5, Y2
+	VPADDB         Y5, Y2, Y2
+	VPBROADCASTD   48(R9), Y5
+	VPXOR          c35<>+0(SB), Y5, Y5
+	VPADDB         Y5, Y5, Y6
+	VPADDB         Y5, Y6, Y6
+	VPBLENDD       $0xaa, Y6, Y5, Y5
+	VPADDB         Y5, Y5, Y6
+	VPADDB         Y5, Y6, Y6
+	VPADDB         Y6, Y6, Y7
+	VPADDB         Y6, Y7, Y7
+	VPBLENDD       $0xcc, Y7, Y5, Y5
+	VPBLENDD       $0xf0, Y5, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y5
+	VPCMPGTB       c45<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     224(DI), Y5, Y5
+	VPADDW         Y5, Y4, Y4
+	VPMADDWD       Y1, Y4, Y4
+	PREFETCHT1     64(R11)
+	VMOVDQU        (R9)(DX*1), Y2
+	VPXOR          c35<>+0(SB), Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y5
+	VPCMPGTB       c45<>+0(SB), Y2, Y6
+	VPADDB         Y6, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPADDB         Y2, Y2, Y6
+	VPADDB         Y2, Y6, Y6
+	VPCMPGTB       c44<>+0(SB), Y6, Y2
+	VPCMPGTB       c45<>+0(SB), Y6, Y7
+	VPADDB         Y7, Y2, Y2
+	VPABSB         Y2, Y2
+	VPMADDUBSW     32(DI), Y2, Y2
+	VPADDW         Y2, Y5, Y5
+	VPADDB         Y6, Y6, Y2
+	VPADDB         Y6, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y6
+	VPCMPGTB       c45<>+0(SB), Y2, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     64(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y2, Y2, Y6
+	VPADDB         Y2, Y6, Y6
+	VPCMPGTB       c44<>+0(SB), Y6, Y2
+	VPCMPGTB       c45<>+0(SB), Y6, Y7
+	VPADDB         Y7, Y2, Y2
+	VPABSB         Y2, Y2
+	VPMADDUBSW     96(DI), Y2, Y2
+	VPADDW         Y2, Y5, Y5
+	VPADDB         Y6, Y6, Y2
+	VPADDB         Y6, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y6
+	VPCMPGTB       c45<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     128(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VBROADCASTI128 32(R9)(DX*1), Y2
+	VPXOR          c35<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y2, Y6
+	VPADDB         Y2, Y6, Y6
+	VPBLENDD       $0xf0, Y6, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y6
+	VPCMPGTB       c45<>+0(SB), Y2, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y2, Y2, Y6
+	VPADDB         Y2, Y6, Y6
+	VPADDB         Y6, Y6, Y2
+	VPADDB         Y6, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y6
+	VPCMPGTB       c45<>+0(SB), Y2, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     192(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y2, Y2, Y6
+	VPADDB         Y2, Y6, Y6
+	VPADDB         Y6, Y6, Y2
+	VPADDB         Y6, Y2, Y2
+	VPBROADCASTD   48(R9)(DX*1), Y6
+	VPXOR          c35<>+0(SB), Y6, Y6
+	VPADDB         Y6, Y6, Y7
+	VPADDB         Y6, Y7, Y7
+	VPBLENDD       $0xaa, Y7, Y6, Y6
+	VPADDB         Y6, Y6, Y7
+	VPADDB         Y6, Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPBLENDD       $0xcc, Y8, Y6, Y6
+	VPBLENDD       $0xf0, Y6, Y2, Y2
+	VPCMPGTB       c44<>+0(SB), Y2, Y6
+	VPCMPGTB       c45<>+0(SB), Y2, Y2
+	VPADDB         Y2, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPMADDWD       Y1, Y5, Y5
+	VPHADDD        Y5, Y4, Y2
+	PREFETCHT1     128(R11)
+	VMOVDQU        (R9)(DX*2), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y5
+	VPCMPGTB       c45<>+0(SB), Y4, Y6
+	VPADDB         Y6, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPCMPGTB       c44<>+0(SB), Y6, Y4
+	VPCMPGTB       c45<>+0(SB), Y6, Y7
+	VPADDB         Y7, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     32(DI), Y4, Y4
+	VPADDW         Y4, Y5, Y5
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     64(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPCMPGTB       c44<>+0(SB), Y6, Y4
+	VPCMPGTB       c45<>+0(SB), Y6, Y7
+	VPADDB         Y7, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     96(DI), Y4, Y4
+	VPADDW         Y4, Y5, Y5
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     128(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VBROADCASTI128 32(R9)(DX*2), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPBLENDD       $0xf0, Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     192(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPBROADCASTD   48(R9)(DX*2), Y6
+	VPXOR          c35<>+0(SB), Y6, Y6
+	VPADDB         Y6, Y6, Y7
+	VPADDB         Y6, Y7, Y7
+	VPBLENDD       $0xaa, Y7, Y6, Y6
+	VPADDB         Y6, Y6, Y7
+	VPADDB         Y6, Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPBLENDD       $0xcc, Y8, Y6, Y6
+	VPBLENDD       $0xf0, Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPMADDWD       Y1, Y5, Y5
+	PREFETCHT1     192(R11)
+	VMOVDQU        (R9)(SI*1), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPCMPGTB       c44<>+0(SB), Y7, Y4
+	VPCMPGTB       c45<>+0(SB), Y7, Y8
+	VPADDB         Y8, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     32(DI), Y4, Y4
+	VPADDW         Y4, Y6, Y6
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPCMPGTB       c44<>+0(SB), Y7, Y4
+	VPCMPGTB       c45<>+0(SB), Y7, Y8
+	VPADDB         Y8, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     96(DI), Y4, Y4
+	VPADDW         Y4, Y6, Y6
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VBROADCASTI128 32(R9)(SI*1), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPBLENDD       $0xf0, Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPBROADCASTD   48(R9)(SI*1), Y7
+	VPXOR          c35<>+0(SB), Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPBLENDD       $0xaa, Y8, Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPADDB         Y8, Y8, Y9
+	VPADDB         Y8, Y9, Y9
+	VPBLENDD       $0xcc, Y9, Y7, Y7
+	VPBLENDD       $0xf0, Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPMADDWD       Y1, Y6, Y6
+	VPHADDD        Y6, Y5, Y4
+	VPHADDD        Y4, Y2, Y2
+	PREFETCHT1     256(R11)
+	VMOVDQU        (R10), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y5
+	VPCMPGTB       c45<>+0(SB), Y4, Y6
+	VPADDB         Y6, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     (DI), Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPCMPGTB       c44<>+0(SB), Y6, Y4
+	VPCMPGTB       c45<>+0(SB), Y6, Y7
+	VPADDB         Y7, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     32(DI), Y4, Y4
+	VPADDW         Y4, Y5, Y5
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     64(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPCMPGTB       c44<>+0(SB), Y6, Y4
+	VPCMPGTB       c45<>+0(SB), Y6, Y7
+	VPADDB         Y7, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     96(DI), Y4, Y4
+	VPADDW         Y4, Y5, Y5
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     128(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VBROADCASTI128 32(R10), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPBLENDD       $0xf0, Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     160(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     192(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPADDB         Y4, Y4, Y6
+	VPADDB         Y4, Y6, Y6
+	VPADDB         Y6, Y6, Y4
+	VPADDB         Y6, Y4, Y4
+	VPBROADCASTD   48(R10), Y6
+	VPXOR          c35<>+0(SB), Y6, Y6
+	VPADDB         Y6, Y6, Y7
+	VPADDB         Y6, Y7, Y7
+	VPBLENDD       $0xaa, Y7, Y6, Y6
+	VPADDB         Y6, Y6, Y7
+	VPADDB         Y6, Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPBLENDD       $0xcc, Y8, Y6, Y6
+	VPBLENDD       $0xf0, Y6, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     224(DI), Y6, Y6
+	VPADDW         Y6, Y5, Y5
+	VPMADDWD       Y1, Y5, Y5
+	PREFETCHT1     320(R11)
+	VMOVDQU        (R10)(DX*1), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y6
+	VPCMPGTB       c45<>+0(SB), Y4, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPCMPGTB       c44<>+0(SB), Y7, Y4
+	VPCMPGTB       c45<>+0(SB), Y7, Y8
+	VPADDB         Y8, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     32(DI), Y4, Y4
+	VPADDW         Y4, Y6, Y6
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPCMPGTB       c44<>+0(SB), Y7, Y4
+	VPCMPGTB       c45<>+0(SB), Y7, Y8
+	VPADDB         Y8, Y4, Y4
+	VPABSB         Y4, Y4
+	VPMADDUBSW     96(DI), Y4, Y4
+	VPADDW         Y4, Y6, Y6
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VBROADCASTI128 32(R10)(DX*1), Y4
+	VPXOR          c35<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPBLENDD       $0xf0, Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y4, Y4, Y7
+	VPADDB         Y4, Y7, Y7
+	VPADDB         Y7, Y7, Y4
+	VPADDB         Y7, Y4, Y4
+	VPBROADCASTD   48(R10)(DX*1), Y7
+	VPXOR          c35<>+0(SB), Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPBLENDD       $0xaa, Y8, Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPADDB         Y8, Y8, Y9
+	VPADDB         Y8, Y9, Y9
+	VPBLENDD       $0xcc, Y9, Y7, Y7
+	VPBLENDD       $0xf0, Y7, Y4, Y4
+	VPCMPGTB       c44<>+0(SB), Y4, Y7
+	VPCMPGTB       c45<>+0(SB), Y4, Y4
+	VPADDB         Y4, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPMADDWD       Y1, Y6, Y6
+	VPHADDD        Y6, Y5, Y4
+	PREFETCHT1     384(R11)
+	VMOVDQU        (R10)(DX*2), Y5
+	VPXOR          c35<>+0(SB), Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y6
+	VPCMPGTB       c45<>+0(SB), Y5, Y7
+	VPADDB         Y7, Y6, Y6
+	VPABSB         Y6, Y6
+	VPMADDUBSW     (DI), Y6, Y6
+	VPADDB         Y5, Y5, Y7
+	VPADDB         Y5, Y7, Y7
+	VPCMPGTB       c44<>+0(SB), Y7, Y5
+	VPCMPGTB       c45<>+0(SB), Y7, Y8
+	VPADDB         Y8, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     32(DI), Y5, Y5
+	VPADDW         Y5, Y6, Y6
+	VPADDB         Y7, Y7, Y5
+	VPADDB         Y7, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y7
+	VPCMPGTB       c45<>+0(SB), Y5, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     64(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y5, Y5, Y7
+	VPADDB         Y5, Y7, Y7
+	VPCMPGTB       c44<>+0(SB), Y7, Y5
+	VPCMPGTB       c45<>+0(SB), Y7, Y8
+	VPADDB         Y8, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     96(DI), Y5, Y5
+	VPADDW         Y5, Y6, Y6
+	VPADDB         Y7, Y7, Y5
+	VPADDB         Y7, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y7
+	VPCMPGTB       c45<>+0(SB), Y5, Y5
+	VPADDB         Y5, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     128(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VBROADCASTI128 32(R10)(DX*2), Y5
+	VPXOR          c35<>+0(SB), Y5, Y5
+	VPADDB         Y5, Y5, Y7
+	VPADDB         Y5, Y7, Y7
+	VPBLENDD       $0xf0, Y7, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y7
+	VPCMPGTB       c45<>+0(SB), Y5, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     160(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y5, Y5, Y7
+	VPADDB         Y5, Y7, Y7
+	VPADDB         Y7, Y7, Y5
+	VPADDB         Y7, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y7
+	VPCMPGTB       c45<>+0(SB), Y5, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     192(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPADDB         Y5, Y5, Y7
+	VPADDB         Y5, Y7, Y7
+	VPADDB         Y7, Y7, Y5
+	VPADDB         Y7, Y5, Y5
+	VPBROADCASTD   48(R10)(DX*2), Y7
+	VPXOR          c35<>+0(SB), Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPBLENDD       $0xaa, Y8, Y7, Y7
+	VPADDB         Y7, Y7, Y8
+	VPADDB         Y7, Y8, Y8
+	VPADDB         Y8, Y8, Y9
+	VPADDB         Y8, Y9, Y9
+	VPBLENDD       $0xcc, Y9, Y7, Y7
+	VPBLENDD       $0xf0, Y7, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y7
+	VPCMPGTB       c45<>+0(SB), Y5, Y5
+	VPADDB         Y5, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     224(DI), Y7, Y7
+	VPADDW         Y7, Y6, Y6
+	VPMADDWD       Y1, Y6, Y6
+	VMOVDQU        (R10)(SI*1), Y5
+	VPXOR          c35<>+0(SB), Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y7
+	VPCMPGTB       c45<>+0(SB), Y5, Y8
+	VPADDB         Y8, Y7, Y7
+	VPABSB         Y7, Y7
+	VPMADDUBSW     (DI), Y7, Y7
+	VPADDB         Y5, Y5, Y8
+	VPADDB         Y5, Y8, Y8
+	VPCMPGTB       c44<>+0(SB), Y8, Y5
+	VPCMPGTB       c45<>+0(SB), Y8, Y9
+	VPADDB         Y9, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     32(DI), Y5, Y5
+	VPADDW         Y5, Y7, Y7
+	VPADDB         Y8, Y8, Y5
+	VPADDB         Y8, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y8
+	VPCMPGTB       c45<>+0(SB), Y5, Y9
+	VPADDB         Y9, Y8, Y8
+	VPABSB         Y8, Y8
+	VPMADDUBSW     64(DI), Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPADDB         Y5, Y5, Y8
+	VPADDB         Y5, Y8, Y8
+	VPCMPGTB       c44<>+0(SB), Y8, Y5
+	VPCMPGTB       c45<>+0(SB), Y8, Y9
+	VPADDB         Y9, Y5, Y5
+	VPABSB         Y5, Y5
+	VPMADDUBSW     96(DI), Y5, Y5
+	VPADDW         Y5, Y7, Y7
+	VPADDB         Y8, Y8, Y5
+	VPADDB         Y8, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y8
+	VPCMPGTB       c45<>+0(SB), Y5, Y5
+	VPADDB         Y5, Y8, Y8
+	VPABSB         Y8, Y8
+	VPMADDUBSW     128(DI), Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VBROADCASTI128 32(R10)(SI*1), Y5
+	VPXOR          c35<>+0(SB), Y5, Y5
+	VPADDB         Y5, Y5, Y8
+	VPADDB         Y5, Y8, Y8
+	VPBLENDD       $0xf0, Y8, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y8
+	VPCMPGTB       c45<>+0(SB), Y5, Y9
+	VPADDB         Y9, Y8, Y8
+	VPABSB         Y8, Y8
+	VPMADDUBSW     160(DI), Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPADDB         Y5, Y5, Y8
+	VPADDB         Y5, Y8, Y8
+	VPADDB         Y8, Y8, Y5
+	VPADDB         Y8, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y8
+	VPCMPGTB       c45<>+0(SB), Y5, Y9
+	VPADDB         Y9, Y8, Y8
+	VPABSB         Y8, Y8
+	VPMADDUBSW     192(DI), Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPADDB         Y5, Y5, Y8
+	VPADDB         Y5, Y8, Y8
+	VPADDB         Y8, Y8, Y5
+	VPADDB         Y8, Y5, Y5
+	VPBROADCASTD   48(R10)(SI*1), Y8
+	VPXOR          c35<>+0(SB), Y8, Y8
+	VPADDB         Y8, Y8, Y9
+	VPADDB         Y8, Y9, Y9
+	VPBLENDD       $0xaa, Y9, Y8, Y8
+	VPADDB         Y8, Y8, Y9
+	VPADDB         Y8, Y9, Y9
+	VPADDB         Y9, Y9, Y10
+	VPADDB         Y9, Y10, Y10
+	VPBLENDD       $0xcc, Y10, Y8, Y8
+	VPBLENDD       $0xf0, Y8, Y5, Y5
+	VPCMPGTB       c44<>+0(SB), Y5, Y8
+	VPCMPGTB       c45<>+0(SB), Y5, Y5
+	VPADDB         Y5, Y8, Y8
+	VPABSB         Y8, Y8
+	VPMADDUBSW     224(DI), Y8, Y8
+	VPADDW         Y8, Y7, Y7
+	VPMADDWD       Y1, Y7, Y7
+	VPHADDD        Y7, Y6, Y5
+	VPHADDD        Y5, Y4, Y4
+	VPERM2I128     $0x20, Y4, Y2, Y5
+	VPERM2I128     $0x31, Y4, Y2, Y2
+	VPADDD         Y2, Y5, Y5
+	VPSUBD         Y3, Y5, Y5
+	MOVWLZX        52(R9)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           52(R9)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           52(R9)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           52(R9), R12
+	VMOVQ          R12, X2
+	MOVWLZX        52(R10)(SI*1), R12
+	SHLQ           $0x10, R12
+	MOVW           52(R10)(DX*2), R12
+	SHLQ           $0x10, R12
+	MOVW           52(R10)(DX*1), R12
+	SHLQ           $0x10, R12
+	MOVW           52(R10), R12
+	VPINSRQ        $0x01, R12, X2, X2
+	VCVTPH2PS      X2, Y2
+	VCVTDQ2PS      Y5, Y5
+	VBROADCASTSS   304(DI), Y3
+	VMULPS         Y3, Y2, Y2
+	VMULPS         Y2, Y5, Y5
+	VADDPS         Y5, Y0, Y0
+	ADDQ           $+432, R11
+	ADDQ           $+54, R9
+	ADDQ           $+54, R10
+	ADDQ           $+320, DI
+	DECQ           R8
+	JNZ            block30
+	VMOVUPS        Y0, (AX)
+	ADDQ           $+32, AX
+	LEAQ           (CX)(DX*8), CX
+	DECQ           BX
+	JNZ            group29
+	VZEROUPPER
+	RET
+
+DATA c44<>+0(SB)/8, $0xd5d5d5d5d5d5d5d5
+DATA c44<>+8(SB)/8, $0xd5d5d5d5d5d5d5d5
+DATA c44<>+16(SB)/8, $0xd5d5d5d5d5d5d5d5
+DATA c44<>+24(SB)/8, $0xd5d5d5d5d5d5d5d5
+GLOBL c44<>(SB), RODATA|NOPTR, $32
+
+DATA c45<>+0(SB)/8, $0x2a2a2a2a2a2a2a2a
+DATA c45<>+8(SB)/8, $0x2a2a2a2a2a2a2a2a
+DATA c45<>+16(SB)/8, $0x2a2a2a2a2a2a2a2a
+DATA c45<>+24(SB)/8, $0x2a2a2a2a2a2a2a2a
+GLOBL c45<>(SB), RODATA|NOPTR, $32
+
+// func gemvTQ20AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·gemvTQ20AVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    rowBytes+16(FP), DX
+	MOVQ    groups+32(FP), BX
+	LEAQ    (DX)(DX*2), SI
+	VMOVDQU c5<>+0(SB), Y1
+
+group31:
+	MOVQ   x+40(FP), DI
+	MOVQ   blocks+24(FP), R8
+	MOVQ   CX, R9
+	LEAQ   (CX)(DX*4), R10
+	LEAQ   8192(CX)(DX*8), R11
+	VXORPS Y0, Y0, Y0
+
+block32:
+	VPMADDWD     256(DI), Y1, Y2
+	VPHADDD      Y2, Y2, Y2
+	VPHADDD      Y2, Y2, Y3
+	VPERM2I128   $0x01, Y3, Y3, Y2
+	VPADDD       Y2, Y3, Y3
+	PREFETCHT1   (R11)
+	PREFETCHT1   64(R11)
+	VMOVDQU      (R9), Y2
+	VPAND        c46<>+0(SB), Y2, Y4
+	VPMADDUBSW   (DI), Y4, Y4
+	VPSRLW       $0x02, Y2, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   32(DI), Y5, Y5
+	VPADDW       Y5, Y4, Y4
+	VPSRLW       $0x04, Y2, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   64(DI), Y5, Y5
+	VPADDW       Y5, Y4, Y4
+	VPSRLW       $0x06, Y2, Y2
+	VPAND        c46<>+0(SB), Y2, Y2
+	VPMADDUBSW   96(DI), Y2, Y2
+	VPADDW       Y2, Y4, Y4
+	VMOVDQU      32(R9), Y2
+	VPAND        c46<>+0(SB), Y2, Y5
+	VPMADDUBSW   128(DI), Y5, Y5
+	VPADDW       Y5, Y4, Y4
+	VPSRLW       $0x02, Y2, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   160(DI), Y5, Y5
+	VPADDW       Y5, Y4, Y4
+	VPSRLW       $0x04, Y2, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   192(DI), Y5, Y5
+	VPADDW       Y5, Y4, Y4
+	VPSRLW       $0x06, Y2, Y2
+	VPAND        c46<>+0(SB), Y2, Y2
+	VPMADDUBSW   224(DI), Y2, Y2
+	VPADDW       Y2, Y4, Y4
+	VPMADDWD     Y1, Y4, Y4
+	PREFETCHT1   128(R11)
+	PREFETCHT1   192(R11)
+	VMOVDQU      (R9)(DX*1), Y2
+	VPAND        c46<>+0(SB), Y2, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSRLW       $0x02, Y2, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   32(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x04, Y2, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   64(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x06, Y2, Y2
+	VPAND        c46<>+0(SB), Y2, Y2
+	VPMADDUBSW   96(DI), Y2, Y2
+	VPADDW       Y2, Y5, Y5
+	VMOVDQU      32(R9)(DX*1), Y2
+	VPAND        c46<>+0(SB), Y2, Y6
+	VPMADDUBSW   128(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x02, Y2, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   160(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x04, Y2, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   192(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x06, Y2, Y2
+	VPAND        c46<>+0(SB), Y2, Y2
+	VPMADDUBSW   224(DI), Y2, Y2
+	VPADDW       Y2, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VPHADDD      Y5, Y4, Y2
+	PREFETCHT1   256(R11)
+	PREFETCHT1   320(R11)
+	VMOVDQU      (R9)(DX*2), Y4
+	VPAND        c46<>+0(SB), Y4, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSRLW       $0x02, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   32(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x04, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   64(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   96(DI), Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VMOVDQU      32(R9)(DX*2), Y4
+	VPAND        c46<>+0(SB), Y4, Y6
+	VPMADDUBSW   128(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x02, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   160(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x04, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   192(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   224(DI), Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	PREFETCHT1   384(R11)
+	PREFETCHT1   448(R11)
+	VMOVDQU      (R9)(SI*1), Y4
+	VPAND        c46<>+0(SB), Y4, Y6
+	VPMADDUBSW   (DI), Y6, Y6
+	VPSRLW       $0x02, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   32(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x04, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   96(DI), Y4, Y4
+	VPADDW       Y4, Y6, Y6
+	VMOVDQU      32(R9)(SI*1), Y4
+	VPAND        c46<>+0(SB), Y4, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x02, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   160(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x04, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   224(DI), Y4, Y4
+	VPADDW       Y4, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPHADDD      Y6, Y5, Y4
+	VPHADDD      Y4, Y2, Y2
+	PREFETCHT1   512(R11)
+	VMOVDQU      (R10), Y4
+	VPAND        c46<>+0(SB), Y4, Y5
+	VPMADDUBSW   (DI), Y5, Y5
+	VPSRLW       $0x02, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   32(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x04, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   64(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   96(DI), Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VMOVDQU      32(R10), Y4
+	VPAND        c46<>+0(SB), Y4, Y6
+	VPMADDUBSW   128(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x02, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   160(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x04, Y4, Y6
+	VPAND        c46<>+0(SB), Y6, Y6
+	VPMADDUBSW   192(DI), Y6, Y6
+	VPADDW       Y6, Y5, Y5
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   224(DI), Y4, Y4
+	VPADDW       Y4, Y5, Y5
+	VPMADDWD     Y1, Y5, Y5
+	VMOVDQU      (R10)(DX*1), Y4
+	VPAND        c46<>+0(SB), Y4, Y6
+	VPMADDUBSW   (DI), Y6, Y6
+	VPSRLW       $0x02, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   32(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x04, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   96(DI), Y4, Y4
+	VPADDW       Y4, Y6, Y6
+	VMOVDQU      32(R10)(DX*1), Y4
+	VPAND        c46<>+0(SB), Y4, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x02, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   160(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x04, Y4, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x06, Y4, Y4
+	VPAND        c46<>+0(SB), Y4, Y4
+	VPMADDUBSW   224(DI), Y4, Y4
+	VPADDW       Y4, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VPHADDD      Y6, Y5, Y4
+	VMOVDQU      (R10)(DX*2), Y5
+	VPAND        c46<>+0(SB), Y5, Y6
+	VPMADDUBSW   (DI), Y6, Y6
+	VPSRLW       $0x02, Y5, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   32(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   64(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   96(DI), Y5, Y5
+	VPADDW       Y5, Y6, Y6
+	VMOVDQU      32(R10)(DX*2), Y5
+	VPAND        c46<>+0(SB), Y5, Y7
+	VPMADDUBSW   128(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x02, Y5, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   160(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x04, Y5, Y7
+	VPAND        c46<>+0(SB), Y7, Y7
+	VPMADDUBSW   192(DI), Y7, Y7
+	VPADDW       Y7, Y6, Y6
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   224(DI), Y5, Y5
+	VPADDW       Y5, Y6, Y6
+	VPMADDWD     Y1, Y6, Y6
+	VMOVDQU      (R10)(SI*1), Y5
+	VPAND        c46<>+0(SB), Y5, Y7
+	VPMADDUBSW   (DI), Y7, Y7
+	VPSRLW       $0x02, Y5, Y8
+	VPAND        c46<>+0(SB), Y8, Y8
+	VPMADDUBSW   32(DI), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPSRLW       $0x04, Y5, Y8
+	VPAND        c46<>+0(SB), Y8, Y8
+	VPMADDUBSW   64(DI), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   96(DI), Y5, Y5
+	VPADDW       Y5, Y7, Y7
+	VMOVDQU      32(R10)(SI*1), Y5
+	VPAND        c46<>+0(SB), Y5, Y8
+	VPMADDUBSW   128(DI), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPSRLW       $0x02, Y5, Y8
+	VPAND        c46<>+0(SB), Y8, Y8
+	VPMADDUBSW   160(DI), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPSRLW       $0x04, Y5, Y8
+	VPAND        c46<>+0(SB), Y8, Y8
+	VPMADDUBSW   192(DI), Y8, Y8
+	VPADDW       Y8, Y7, Y7
+	VPSRLW       $0x06, Y5, Y5
+	VPAND        c46<>+0(SB), Y5, Y5
+	VPMADDUBSW   224(DI), Y5, Y5
+	VPADDW       Y5, Y7, Y7
+	VPMADDWD     Y1, Y7, Y7
+	VPHADDD      Y7, Y6, Y5
+	VPHADDD      Y5, Y4, Y4
+	VPERM2I128   $0x20, Y4, Y2, Y5
+	VPERM2I128   $0x31, Y4, Y2, Y2
+	VPADDD       Y2, Y5, Y5
+	VPSUBD       Y3, Y5, Y5
+	MOVWLZX      64(R9)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         64(R9)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         64(R9)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         64(R9), R12
+	VMOVQ        R12, X2
+	MOVWLZX      64(R10)(SI*1), R12
+	SHLQ         $0x10, R12
+	MOVW         64(R10)(DX*2), R12
+	SHLQ         $0x10, R12
+	MOVW         64(R10)(DX*1), R12
+	SHLQ         $0x10, R12
+	MOVW         64(R10), R12
+	VPINSRQ      $0x01, R12, X2, X2
+	VCVTPH2PS    X2, Y2
+	VCVTDQ2PS    Y5, Y5
+	VBROADCASTSS 304(DI), Y3
+	VMULPS       Y3, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VADDPS       Y5, Y0, Y0
+	ADDQ         $+528, R11
+	ADDQ         $+66, R9
+	ADDQ         $+66, R10
+	ADDQ         $+320, DI
+	DECQ         R8
+	JNZ          block32
+	VMOVUPS      Y0, (AX)
+	ADDQ         $+32, AX
+	LEAQ         (CX)(DX*8), CX
+	DECQ         BX
+	JNZ          group31
+	VZEROUPPER
+	RET
+
+DATA c46<>+0(SB)/8, $0x0303030303030303
+DATA c46<>+8(SB)/8, $0x0303030303030303
+DATA c46<>+16(SB)/8, $0x0303030303030303
+DATA c46<>+24(SB)/8, $0x0303030303030303
+GLOBL c46<>(SB), RODATA|NOPTR, $32
+
 // func unpackIQ2XXSAVX2(dst *byte, w *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackIQ2XXSAVX2(SB), NOSPLIT, $128-24
 	VMOVDQU c0<>+0(SB), Y0
-	LEAQ    ·bookIQ2XXS+0(SB), CX
+	LEAQ    ·bookIQ2XXS+0(SB), BX
 	VMOVDQU c1<>+0(SB), Y1
 	VMOVDQU c2<>+0(SB), Y2
-	MOVQ    dst+0(FP), DX
-	MOVQ    w+8(FP), AX
-	MOVQ    blocks+16(FP), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 
-block29:
-	VMOVUPS      2(AX), Y3
-	VMOVUPS      34(AX), Y4
+block33:
+	VMOVUPS      2(CX), Y3
+	VMOVUPS      34(CX), Y4
 	VSHUFPS      $0xdd, Y4, Y3, Y3
 	VPSRLD       $0x1b, Y3, Y4
 	VPSHUFB      c3<>+0(SB), Y4, Y4
@@ -2626,187 +3712,187 @@ block29:
 	VMOVDQU      Y5, 32(SP)
 	VPUNPCKHDQ   Y4, Y3, Y5
 	VMOVDQU      Y5, 64(SP)
-	MOVL         2(AX), SI
+	MOVL         2(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 32(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, (DX)
-	MOVL         10(AX), SI
+	VMOVDQU      Y3, (AX)
+	MOVL         10(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 40(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 32(DX)
-	MOVL         18(AX), SI
+	VMOVDQU      Y3, 32(AX)
+	MOVL         18(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 48(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 64(DX)
-	MOVL         26(AX), SI
+	VMOVDQU      Y3, 64(AX)
+	MOVL         26(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 56(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 96(DX)
-	MOVL         34(AX), SI
+	VMOVDQU      Y3, 96(AX)
+	MOVL         34(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 64(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 128(DX)
-	MOVL         42(AX), SI
+	VMOVDQU      Y3, 128(AX)
+	MOVL         42(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 72(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 160(DX)
-	MOVL         50(AX), SI
+	VMOVDQU      Y3, 160(AX)
+	MOVL         50(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 80(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 192(DX)
-	MOVL         58(AX), SI
+	VMOVDQU      Y3, 192(AX)
+	MOVL         58(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 88(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 224(DX)
+	VMOVDQU      Y3, 224(AX)
 	VMOVDQU      (SP), Y3
 	VPERMQ       $0xd8, Y3, Y3
-	VMOVDQU      Y3, 256(DX)
-	VPBROADCASTW (AX), X3
+	VMOVDQU      Y3, 256(AX)
+	VPBROADCASTW (CX), X3
 	VCVTPH2PS    X3, X3
 	VMULSS       c9<>+0(SB), X3, X3
-	VMOVSS       X3, 288(DX)
-	ADDQ         $+292, DX
-	ADDQ         $+66, AX
-	DECQ         BX
-	JNZ          block29
+	VMOVSS       X3, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+66, CX
+	DECQ         DX
+	JNZ          block33
 	VZEROUPPER
 	RET
 
-DATA c44<>+0(SB)/8, $0x0101010101010101
-DATA c44<>+8(SB)/8, $0x0101010101010101
-DATA c44<>+16(SB)/8, $0x0101010101010101
-DATA c44<>+24(SB)/8, $0x0101010101010101
-GLOBL c44<>(SB), RODATA|NOPTR, $32
+DATA c47<>+0(SB)/8, $0x0101010101010101
+DATA c47<>+8(SB)/8, $0x0101010101010101
+DATA c47<>+16(SB)/8, $0x0101010101010101
+DATA c47<>+24(SB)/8, $0x0101010101010101
+GLOBL c47<>(SB), RODATA|NOPTR, $32
 
 // func unpackIQ2XSAVX2(dst *byte, w *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackIQ2XSAVX2(SB), NOSPLIT, $256-24
 	VMOVDQU c0<>+0(SB), Y0
-	LEAQ    ·bookIQ2XS+0(SB), CX
+	LEAQ    ·bookIQ2XS+0(SB), BX
 	VMOVDQU c1<>+0(SB), Y1
 	VMOVDQU c2<>+0(SB), Y2
-	MOVQ    dst+0(FP), DX
-	MOVQ    w+8(FP), AX
-	MOVQ    blocks+16(FP), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 
-block30:
-	VMOVDQU      2(AX), Y3
+block34:
+	VMOVDQU      2(CX), Y3
 	VPSRLW       $0x09, Y3, Y4
 	VPAND        c10<>+0(SB), Y3, Y3
 	VMOVDQU      Y3, (SP)
-	VMOVDQU      34(AX), Y3
+	VMOVDQU      34(CX), Y3
 	VPSRLW       $0x09, Y3, Y5
 	VPAND        c10<>+0(SB), Y3, Y3
 	VMOVDQU      Y3, 32(SP)
@@ -2822,7 +3908,7 @@ block30:
 	VMOVDQU      Y5, 64(SP)
 	VPUNPCKHDQ   Y3, Y4, Y5
 	VMOVDQU      Y5, 96(SP)
-	VPMOVZXBW    66(AX), X3
+	VPMOVZXBW    66(CX), X3
 	VPSRLW       $0x04, X3, X4
 	VPAND        X0, X3, X3
 	VINSERTI128  $0x01, X4, Y3, Y3
@@ -2831,161 +3917,161 @@ block30:
 	VMOVDQU      Y3, 128(SP)
 	MOVQ         (SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 64(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, (DX)
+	VMOVDQU      Y3, (AX)
 	MOVQ         8(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 72(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 32(DX)
+	VMOVDQU      Y3, 32(AX)
 	MOVQ         16(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 80(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 64(DX)
+	VMOVDQU      Y3, 64(AX)
 	MOVQ         24(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 88(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 96(DX)
+	VMOVDQU      Y3, 96(AX)
 	MOVQ         32(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 96(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 128(DX)
+	VMOVDQU      Y3, 128(AX)
 	MOVQ         40(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 104(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 160(DX)
+	VMOVDQU      Y3, 160(AX)
 	MOVQ         48(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 112(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 192(DX)
+	VMOVDQU      Y3, 192(AX)
 	MOVQ         56(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 120(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 224(DX)
+	VMOVDQU      Y3, 224(AX)
 	VMOVDQU      128(SP), X3
 	VPUNPCKLWD   144(SP), X3, X4
 	VPUNPCKHWD   144(SP), X3, X3
 	VINSERTI128  $0x01, X3, Y4, Y4
-	VMOVDQU      Y4, 256(DX)
-	VPBROADCASTW (AX), X3
+	VMOVDQU      Y4, 256(AX)
+	VPBROADCASTW (CX), X3
 	VCVTPH2PS    X3, X3
 	VMULSS       c9<>+0(SB), X3, X3
-	VMOVSS       X3, 288(DX)
-	ADDQ         $+292, DX
-	ADDQ         $+74, AX
-	DECQ         BX
-	JNZ          block30
+	VMOVSS       X3, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+74, CX
+	DECQ         DX
+	JNZ          block34
 	VZEROUPPER
 	RET
 
@@ -2993,35 +4079,35 @@ block30:
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackIQ2SAVX2(SB), NOSPLIT, $256-24
 	VMOVDQU c0<>+0(SB), Y0
-	LEAQ    ·bookIQ2S+0(SB), CX
+	LEAQ    ·bookIQ2S+0(SB), BX
 	VMOVDQU c1<>+0(SB), Y1
 	VMOVDQU c2<>+0(SB), Y2
-	MOVQ    dst+0(FP), DX
-	MOVQ    w+8(FP), AX
-	MOVQ    blocks+16(FP), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 
-block31:
-	VPBROADCASTD 66(AX), Y3
-	VPMOVZXBW    2(AX), Y4
+block35:
+	VPBROADCASTD 66(CX), Y3
+	VPMOVZXBW    2(CX), Y4
 	VPSHUFB      c19<>+0(SB), Y3, Y3
 	VPMULLW      c20<>+0(SB), Y3, Y3
 	VPAND        c21<>+0(SB), Y3, Y3
 	VPOR         Y3, Y4, Y4
 	VMOVDQU      Y4, (SP)
-	VPBROADCASTD 70(AX), Y3
-	VPMOVZXBW    18(AX), Y4
+	VPBROADCASTD 70(CX), Y3
+	VPMOVZXBW    18(CX), Y4
 	VPSHUFB      c19<>+0(SB), Y3, Y3
 	VPMULLW      c20<>+0(SB), Y3, Y3
 	VPAND        c21<>+0(SB), Y3, Y3
 	VPOR         Y3, Y4, Y4
 	VMOVDQU      Y4, 32(SP)
-	VMOVDQU      34(AX), Y3
+	VMOVDQU      34(CX), Y3
 	VPSRLW       $0x01, Y3, Y4
 	VPUNPCKLDQ   Y4, Y3, Y5
 	VMOVDQU      Y5, 64(SP)
 	VPUNPCKHDQ   Y4, Y3, Y5
 	VMOVDQU      Y5, 96(SP)
-	VPMOVZXBW    74(AX), X3
+	VPMOVZXBW    74(CX), X3
 	VPSRLW       $0x04, X3, X4
 	VPAND        X0, X3, X3
 	VINSERTI128  $0x01, X4, Y3, Y3
@@ -3030,161 +4116,161 @@ block31:
 	VMOVDQU      Y3, 128(SP)
 	MOVQ         (SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 64(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, (DX)
+	VMOVDQU      Y3, (AX)
 	MOVQ         8(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 72(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 32(DX)
+	VMOVDQU      Y3, 32(AX)
 	MOVQ         16(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 96(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 64(DX)
+	VMOVDQU      Y3, 64(AX)
 	MOVQ         24(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 104(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 96(DX)
+	VMOVDQU      Y3, 96(AX)
 	MOVQ         32(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 80(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 128(DX)
+	VMOVDQU      Y3, 128(AX)
 	MOVQ         40(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 88(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 160(DX)
+	VMOVDQU      Y3, 160(AX)
 	MOVQ         48(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 112(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 192(DX)
+	VMOVDQU      Y3, 192(AX)
 	MOVQ         56(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X3
+	VMOVQ        (BX)(DI*8), X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*8), X3, X3
+	VMOVHPS      (BX)(DI*8), X3, X3
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*8), X4
+	VMOVQ        (BX)(DI*8), X4
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*8), X4, X4
+	VMOVHPS      (BX)(SI*8), X4, X4
 	VINSERTI128  $0x01, X4, Y3, Y3
 	VPBROADCASTQ 120(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 224(DX)
+	VMOVDQU      Y3, 224(AX)
 	VMOVDQU      128(SP), X3
 	VPUNPCKLWD   144(SP), X3, X4
 	VPUNPCKHWD   144(SP), X3, X3
 	VINSERTI128  $0x01, X3, Y4, Y4
-	VMOVDQU      Y4, 256(DX)
-	VPBROADCASTW (AX), X3
+	VMOVDQU      Y4, 256(AX)
+	VPBROADCASTW (CX), X3
 	VCVTPH2PS    X3, X3
 	VMULSS       c9<>+0(SB), X3, X3
-	VMOVSS       X3, 288(DX)
-	ADDQ         $+292, DX
-	ADDQ         $+82, AX
-	DECQ         BX
-	JNZ          block31
+	VMOVSS       X3, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+82, CX
+	DECQ         DX
+	JNZ          block35
 	VZEROUPPER
 	RET
 
@@ -3192,15 +4278,15 @@ block31:
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackIQ3XXSAVX2(SB), NOSPLIT, $128-24
 	VMOVDQU c0<>+0(SB), Y0
-	LEAQ    ·bookIQ3XXS+0(SB), CX
+	LEAQ    ·bookIQ3XXS+0(SB), BX
 	VMOVDQU c1<>+0(SB), Y1
 	VMOVDQU c2<>+0(SB), Y2
-	MOVQ    dst+0(FP), DX
-	MOVQ    w+8(FP), AX
-	MOVQ    blocks+16(FP), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 
-block32:
-	VMOVDQU      66(AX), Y3
+block36:
+	VMOVDQU      66(CX), Y3
 	VPSRLD       $0x1b, Y3, Y4
 	VPSHUFB      c3<>+0(SB), Y4, Y4
 	VPAND        c4<>+0(SB), Y4, Y4
@@ -3223,272 +4309,272 @@ block32:
 	VMOVDQU      Y5, 32(SP)
 	VPUNPCKHDQ   Y4, Y3, Y5
 	VMOVDQU      Y5, 64(SP)
-	MOVQ         2(AX), SI
+	MOVQ         2(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 32(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, (DX)
-	MOVQ         10(AX), SI
+	VMOVDQU      Y3, (AX)
+	MOVQ         10(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 40(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 32(DX)
-	MOVQ         18(AX), SI
+	VMOVDQU      Y3, 32(AX)
+	MOVQ         18(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 64(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 64(DX)
-	MOVQ         26(AX), SI
+	VMOVDQU      Y3, 64(AX)
+	MOVQ         26(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 72(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 96(DX)
-	MOVQ         34(AX), SI
+	VMOVDQU      Y3, 96(AX)
+	MOVQ         34(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 48(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 128(DX)
-	MOVQ         42(AX), SI
+	VMOVDQU      Y3, 128(AX)
+	MOVQ         42(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 56(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 160(DX)
-	MOVQ         50(AX), SI
+	VMOVDQU      Y3, 160(AX)
+	MOVQ         50(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 80(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 192(DX)
-	MOVQ         58(AX), SI
+	VMOVDQU      Y3, 192(AX)
+	MOVQ         58(CX), SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X3, X3
+	VMOVHPS      (BX)(DI*4), X3, X3
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X5, X5
+	VMOVHPS      (BX)(DI*4), X5, X5
 	SHRQ         $0x08, SI
 	MOVBLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X6
+	VMOVQ        (BX)(DI*4), X6
 	SHRQ         $0x08, SI
-	VMOVHPS      (CX)(SI*4), X6, X6
+	VMOVHPS      (BX)(SI*4), X6, X6
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VINSERTI128  $0x01, X6, Y4, Y4
 	VSHUFPS      $0x88, Y4, Y3, Y3
 	VPBROADCASTQ 88(SP), Y4
 	VPSHUFB      Y2, Y4, Y4
 	VPMULLW      Y1, Y4, Y4
-	VPOR         c44<>+0(SB), Y4, Y4
+	VPOR         c47<>+0(SB), Y4, Y4
 	VPSIGNB      Y4, Y3, Y3
-	VMOVDQU      Y3, 224(DX)
+	VMOVDQU      Y3, 224(AX)
 	VMOVDQU      (SP), Y3
-	VMOVDQU      Y3, 256(DX)
-	VPBROADCASTW (AX), X3
+	VMOVDQU      Y3, 256(AX)
+	VPBROADCASTW (CX), X3
 	VCVTPH2PS    X3, X3
 	VMULSS       c22<>+0(SB), X3, X3
-	VMOVSS       X3, 288(DX)
-	ADDQ         $+292, DX
-	ADDQ         $+98, AX
-	DECQ         BX
-	JNZ          block32
+	VMOVSS       X3, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+98, CX
+	DECQ         DX
+	JNZ          block36
 	VZEROUPPER
 	RET
 
@@ -3496,47 +4582,47 @@ block32:
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackIQ3SAVX2(SB), NOSPLIT, $256-24
 	VMOVDQU c0<>+0(SB), Y0
-	LEAQ    ·bookIQ3S+0(SB), CX
+	LEAQ    ·bookIQ3S+0(SB), BX
 	VMOVDQU c1<>+0(SB), Y0
 	VMOVDQU c2<>+0(SB), Y1
-	MOVQ    dst+0(FP), DX
-	MOVQ    w+8(FP), AX
-	MOVQ    blocks+16(FP), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 
-block33:
-	VPBROADCASTQ 66(AX), Y2
-	VPMOVZXBW    2(AX), Y3
+block37:
+	VPBROADCASTQ 66(CX), Y2
+	VPMOVZXBW    2(CX), Y3
 	VPSHUFB      c23<>+0(SB), Y2, Y4
 	VPMULLW      c24<>+0(SB), Y4, Y4
 	VPAND        c11<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VMOVDQU      Y3, 64(SP)
-	VPMOVZXBW    18(AX), Y3
+	VPMOVZXBW    18(CX), Y3
 	VPSHUFB      c25<>+0(SB), Y2, Y4
 	VPMULLW      c24<>+0(SB), Y4, Y4
 	VPAND        c11<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VMOVDQU      Y3, 96(SP)
-	VPMOVZXBW    34(AX), Y3
+	VPMOVZXBW    34(CX), Y3
 	VPSHUFB      c26<>+0(SB), Y2, Y4
 	VPMULLW      c24<>+0(SB), Y4, Y4
 	VPAND        c11<>+0(SB), Y4, Y4
 	VPOR         Y4, Y3, Y3
 	VMOVDQU      Y3, 128(SP)
-	VPMOVZXBW    50(AX), Y3
+	VPMOVZXBW    50(CX), Y3
 	VPSHUFB      c27<>+0(SB), Y2, Y2
 	VPMULLW      c24<>+0(SB), Y2, Y2
 	VPAND        c11<>+0(SB), Y2, Y2
 	VPOR         Y2, Y3, Y3
 	VMOVDQU      Y3, 160(SP)
-	VPBROADCASTD 106(AX), Y2
+	VPBROADCASTD 106(CX), Y2
 	VPSHUFB      c19<>+0(SB), Y2, Y2
 	VPSRLVD      c28<>+0(SB), Y2, Y2
 	VPAND        c29<>+0(SB), Y2, Y2
 	VPADDW       Y2, Y2, Y2
 	VPOR         c5<>+0(SB), Y2, Y2
 	VMOVDQU      Y2, 192(SP)
-	VMOVDQU      74(AX), Y2
+	VMOVDQU      74(CX), Y2
 	VPSRLW       $0x01, Y2, Y3
 	VPUNPCKLDQ   Y3, Y2, Y4
 	VMOVDQU      Y4, (SP)
@@ -3544,262 +4630,262 @@ block33:
 	VMOVDQU      Y4, 32(SP)
 	MOVQ         64(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         72(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ (SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, (DX)
+	VMOVDQU      Y2, (AX)
 	MOVQ         80(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         88(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ 8(SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, 32(DX)
+	VMOVDQU      Y2, 32(AX)
 	MOVQ         96(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         104(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ 32(SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, 64(DX)
+	VMOVDQU      Y2, 64(AX)
 	MOVQ         112(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         120(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ 40(SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, 96(DX)
+	VMOVDQU      Y2, 96(AX)
 	MOVQ         128(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         136(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ 16(SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, 128(DX)
+	VMOVDQU      Y2, 128(AX)
 	MOVQ         144(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         152(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ 24(SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, 160(DX)
+	VMOVDQU      Y2, 160(AX)
 	MOVQ         160(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         168(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ 48(SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, 192(DX)
+	VMOVDQU      Y2, 192(AX)
 	MOVQ         176(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X2
+	VMOVQ        (BX)(DI*4), X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X2, X2
+	VMOVHPS      (BX)(DI*4), X2, X2
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X3
+	VMOVQ        (BX)(DI*4), X3
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X3, X3
+	VMOVHPS      (BX)(SI*4), X3, X3
 	MOVQ         184(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X4
+	VMOVQ        (BX)(DI*4), X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X4, X4
+	VMOVHPS      (BX)(DI*4), X4, X4
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X5
+	VMOVQ        (BX)(DI*4), X5
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X5, X5
+	VMOVHPS      (BX)(SI*4), X5, X5
 	VINSERTI128  $0x01, X4, Y2, Y2
 	VINSERTI128  $0x01, X5, Y3, Y3
 	VSHUFPS      $0x88, Y3, Y2, Y2
 	VPBROADCASTQ 56(SP), Y3
 	VPSHUFB      Y1, Y3, Y3
 	VPMULLW      Y0, Y3, Y3
-	VPOR         c44<>+0(SB), Y3, Y3
+	VPOR         c47<>+0(SB), Y3, Y3
 	VPSIGNB      Y3, Y2, Y2
-	VMOVDQU      Y2, 224(DX)
+	VMOVDQU      Y2, 224(AX)
 	VMOVDQU      192(SP), Y2
-	VMOVDQU      Y2, 256(DX)
-	VPBROADCASTW (AX), X2
+	VMOVDQU      Y2, 256(AX)
+	VPBROADCASTW (CX), X2
 	VCVTPH2PS    X2, X2
 	VMULSS       c30<>+0(SB), X2, X2
-	VMOVSS       X2, 288(DX)
-	ADDQ         $+292, DX
-	ADDQ         $+110, AX
-	DECQ         BX
-	JNZ          block33
+	VMOVSS       X2, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+110, CX
+	DECQ         DX
+	JNZ          block37
 	VZEROUPPER
 	RET
 
@@ -3807,29 +4893,29 @@ block33:
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackIQ1SAVX2(SB), NOSPLIT, $128-24
 	VMOVDQU c0<>+0(SB), Y0
-	LEAQ    ·bookIQ1+0(SB), CX
-	MOVQ    dst+0(FP), DX
-	MOVQ    w+8(FP), AX
-	MOVQ    blocks+16(FP), BX
+	LEAQ    ·bookIQ1+0(SB), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 
-block34:
-	VPBROADCASTQ 34(AX), Y0
-	VPMOVZXBW    2(AX), Y1
+block38:
+	VPBROADCASTQ 34(CX), Y0
+	VPMOVZXBW    2(CX), Y1
 	VPADDW       Y1, Y1, Y1
 	VPSHUFB      c31<>+0(SB), Y0, Y0
 	VPMULLW      c32<>+0(SB), Y0, Y0
 	VPAND        c33<>+0(SB), Y0, Y0
 	VPOR         Y0, Y1, Y1
 	VMOVDQU      Y1, (SP)
-	VPBROADCASTQ 42(AX), Y0
-	VPMOVZXBW    18(AX), Y1
+	VPBROADCASTQ 42(CX), Y0
+	VPMOVZXBW    18(CX), Y1
 	VPADDW       Y1, Y1, Y1
 	VPSHUFB      c31<>+0(SB), Y0, Y0
 	VPMULLW      c32<>+0(SB), Y0, Y0
 	VPAND        c33<>+0(SB), Y0, Y0
 	VPOR         Y0, Y1, Y1
 	VMOVDQU      Y1, 32(SP)
-	VMOVDQU      34(AX), X0
+	VMOVDQU      34(CX), X0
 	VPUNPCKLWD   X0, X0, X1
 	VPUNPCKHWD   X0, X0, X0
 	VINSERTI128  $0x01, X0, Y1, Y1
@@ -3839,202 +4925,202 @@ block34:
 	VMOVDQU      Y1, 64(SP)
 	MOVQ         (SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 34(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 34(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, (DX)
+	VMOVDQU      Y0, (AX)
 	MOVQ         8(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 36(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 36(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 32(DX)
+	VMOVDQU      Y0, 32(AX)
 	MOVQ         16(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 38(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 38(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 64(DX)
+	VMOVDQU      Y0, 64(AX)
 	MOVQ         24(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 40(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 40(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 96(DX)
+	VMOVDQU      Y0, 96(AX)
 	MOVQ         32(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 42(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 42(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 128(DX)
+	VMOVDQU      Y0, 128(AX)
 	MOVQ         40(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 44(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 44(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 160(DX)
+	VMOVDQU      Y0, 160(AX)
 	MOVQ         48(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 46(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 46(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 192(DX)
+	VMOVDQU      Y0, 192(AX)
 	MOVQ         56(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 48(AX), Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 48(CX), Y1
 	VPSRAW       $0x0f, Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 224(DX)
+	VMOVDQU      Y0, 224(AX)
 	VMOVDQU      64(SP), Y0
-	VMOVDQU      Y0, 256(DX)
-	VPBROADCASTW (AX), X0
+	VMOVDQU      Y0, 256(AX)
+	VPBROADCASTW (CX), X0
 	VCVTPH2PS    X0, X0
 	VMULSS       c9<>+0(SB), X0, X0
-	VMOVSS       X0, 288(DX)
-	ADDQ         $+292, DX
-	ADDQ         $+50, AX
-	DECQ         BX
-	JNZ          block34
+	VMOVSS       X0, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+50, CX
+	DECQ         DX
+	JNZ          block38
 	VZEROUPPER
 	RET
 
-DATA c45<>+0(SB)/8, $0x0808080808080808
-DATA c45<>+8(SB)/8, $0x0808080808080808
-DATA c45<>+16(SB)/8, $0x0808080808080808
-DATA c45<>+24(SB)/8, $0x0808080808080808
-GLOBL c45<>(SB), RODATA|NOPTR, $32
+DATA c48<>+0(SB)/8, $0x0808080808080808
+DATA c48<>+8(SB)/8, $0x0808080808080808
+DATA c48<>+16(SB)/8, $0x0808080808080808
+DATA c48<>+24(SB)/8, $0x0808080808080808
+GLOBL c48<>(SB), RODATA|NOPTR, $32
 
 // func unpackIQ1MAVX2(dst *byte, w *byte, blocks int)
 // Requires: AVX, AVX2, F16C
 TEXT ·unpackIQ1MAVX2(SB), NOSPLIT, $128-24
 	VMOVDQU c0<>+0(SB), Y0
-	LEAQ    ·bookIQ1+0(SB), CX
-	MOVQ    dst+0(FP), DX
-	MOVQ    w+8(FP), AX
-	MOVQ    blocks+16(FP), BX
+	LEAQ    ·bookIQ1+0(SB), BX
+	MOVQ    dst+0(FP), AX
+	MOVQ    w+8(FP), CX
+	MOVQ    blocks+16(FP), DX
 
-block35:
-	VPBROADCASTQ 32(AX), Y0
-	VPMOVZXBW    (AX), Y1
+block39:
+	VPBROADCASTQ 32(CX), Y0
+	VPMOVZXBW    (CX), Y1
 	VPADDW       Y1, Y1, Y1
 	VPSHUFB      c38<>+0(SB), Y0, Y0
 	VPMULLW      c39<>+0(SB), Y0, Y0
 	VPAND        c33<>+0(SB), Y0, Y0
 	VPOR         Y0, Y1, Y1
 	VMOVDQU      Y1, (SP)
-	VPBROADCASTQ 40(AX), Y0
-	VPMOVZXBW    16(AX), Y1
+	VPBROADCASTQ 40(CX), Y0
+	VPMOVZXBW    16(CX), Y1
 	VPADDW       Y1, Y1, Y1
 	VPSHUFB      c38<>+0(SB), Y0, Y0
 	VPMULLW      c39<>+0(SB), Y0, Y0
 	VPAND        c33<>+0(SB), Y0, Y0
 	VPOR         Y0, Y1, Y1
 	VMOVDQU      Y1, 32(SP)
-	VPBROADCASTQ 48(AX), Y0
+	VPBROADCASTQ 48(CX), Y0
 	VPSHUFB      c40<>+0(SB), Y0, Y0
 	VPMULLW      c41<>+0(SB), Y0, Y0
 	VPSRLW       $0x08, Y0, Y0
@@ -4043,199 +5129,361 @@ block35:
 	VMOVDQU      Y0, 64(SP)
 	MOVQ         (SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 32(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 32(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, (DX)
+	VMOVDQU      Y0, (AX)
 	MOVQ         8(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 34(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 34(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 32(DX)
+	VMOVDQU      Y0, 32(AX)
 	MOVQ         16(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 36(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 36(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 64(DX)
+	VMOVDQU      Y0, 64(AX)
 	MOVQ         24(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 38(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 38(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 96(DX)
+	VMOVDQU      Y0, 96(AX)
 	MOVQ         32(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 40(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 40(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 128(DX)
+	VMOVDQU      Y0, 128(AX)
 	MOVQ         40(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 42(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 42(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 160(DX)
+	VMOVDQU      Y0, 160(AX)
 	MOVQ         48(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 44(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 44(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 192(DX)
+	VMOVDQU      Y0, 192(AX)
 	MOVQ         56(SP), SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X0
+	VMOVQ        (BX)(DI*4), X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVHPS      (CX)(DI*4), X0, X0
+	VMOVHPS      (BX)(DI*4), X0, X0
 	SHRQ         $0x10, SI
 	MOVWLZX      SI, DI
-	VMOVQ        (CX)(DI*4), X1
+	VMOVQ        (BX)(DI*4), X1
 	SHRQ         $0x10, SI
-	VMOVHPS      (CX)(SI*4), X1, X1
+	VMOVHPS      (BX)(SI*4), X1, X1
 	VINSERTI128  $0x01, X1, Y0, Y0
 	VPSLLW       $0x03, Y0, Y0
-	VPSUBB       c45<>+0(SB), Y0, Y0
-	VPBROADCASTW 46(AX), Y1
-	VPSHUFB      c46<>+0(SB), Y1, Y1
-	VPAND        c47<>+0(SB), Y1, Y1
-	VPCMPEQB     c47<>+0(SB), Y1, Y1
-	VPOR         c44<>+0(SB), Y1, Y1
+	VPSUBB       c48<>+0(SB), Y0, Y0
+	VPBROADCASTW 46(CX), Y1
+	VPSHUFB      c49<>+0(SB), Y1, Y1
+	VPAND        c50<>+0(SB), Y1, Y1
+	VPCMPEQB     c50<>+0(SB), Y1, Y1
+	VPOR         c47<>+0(SB), Y1, Y1
 	VPADDB       Y1, Y0, Y0
-	VMOVDQU      Y0, 224(DX)
+	VMOVDQU      Y0, 224(AX)
 	VMOVDQU      64(SP), X0
 	VPUNPCKLWD   80(SP), X0, X1
 	VPUNPCKHWD   80(SP), X0, X0
 	VINSERTI128  $0x01, X0, Y1, Y1
-	VMOVDQU      Y1, 256(DX)
-	VMOVQ        48(AX), X0
+	VMOVDQU      Y1, 256(AX)
+	VMOVQ        48(CX), X0
 	VPSRLW       $0x0c, X0, X0
 	VPMADDWD     c43<>+0(SB), X0, X0
 	VPHADDD      X0, X0, X0
 	VCVTPH2PS    X0, X0
 	VMULSS       c9<>+0(SB), X0, X0
-	VMOVSS       X0, 288(DX)
-	ADDQ         $+292, DX
-	ADDQ         $+56, AX
-	DECQ         BX
-	JNZ          block35
+	VMOVSS       X0, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+56, CX
+	DECQ         DX
+	JNZ          block39
 	VZEROUPPER
 	RET
 
-DATA c46<>+0(SB)/8, $0x0000000000000000
-DATA c46<>+8(SB)/8, $0x0000000000000000
-DATA c46<>+16(SB)/8, $0x0101010101010101
-DATA c46<>+24(SB)/8, $0x0101010101010101
-GLOBL c46<>(SB), RODATA|NOPTR, $32
+DATA c49<>+0(SB)/8, $0x0000000000000000
+DATA c49<>+8(SB)/8, $0x0000000000000000
+DATA c49<>+16(SB)/8, $0x0101010101010101
+DATA c49<>+24(SB)/8, $0x0101010101010101
+GLOBL c49<>(SB), RODATA|NOPTR, $32
 
-DATA c47<>+0(SB)/8, $0x0808080808080808
-DATA c47<>+8(SB)/8, $0x8080808080808080
-DATA c47<>+16(SB)/8, $0x0808080808080808
-DATA c47<>+24(SB)/8, $0x8080808080808080
-GLOBL c47<>(SB), RODATA|NOPTR, $32
+DATA c50<>+0(SB)/8, $0x0808080808080808
+DATA c50<>+8(SB)/8, $0x8080808080808080
+DATA c50<>+16(SB)/8, $0x0808080808080808
+DATA c50<>+24(SB)/8, $0x8080808080808080
+GLOBL c50<>(SB), RODATA|NOPTR, $32
+
+// func unpackTQ10AVX2(dst *byte, w *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·unpackTQ10AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ w+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block40:
+	VMOVDQU        (CX), Y0
+	VPXOR          c35<>+0(SB), Y0, Y0
+	VPCMPGTB       c44<>+0(SB), Y0, Y1
+	VPCMPGTB       c45<>+0(SB), Y0, Y2
+	VPADDB         Y2, Y1, Y1
+	VPABSB         Y1, Y1
+	VPADDB         c51<>+0(SB), Y1, Y1
+	VMOVDQU        Y1, (AX)
+	VPADDB         Y0, Y0, Y1
+	VPADDB         Y0, Y1, Y1
+	VPCMPGTB       c44<>+0(SB), Y1, Y0
+	VPCMPGTB       c45<>+0(SB), Y1, Y2
+	VPADDB         Y2, Y0, Y0
+	VPABSB         Y0, Y0
+	VPADDB         c51<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 32(AX)
+	VPADDB         Y1, Y1, Y0
+	VPADDB         Y1, Y0, Y0
+	VPCMPGTB       c44<>+0(SB), Y0, Y1
+	VPCMPGTB       c45<>+0(SB), Y0, Y2
+	VPADDB         Y2, Y1, Y1
+	VPABSB         Y1, Y1
+	VPADDB         c51<>+0(SB), Y1, Y1
+	VMOVDQU        Y1, 64(AX)
+	VPADDB         Y0, Y0, Y1
+	VPADDB         Y0, Y1, Y1
+	VPCMPGTB       c44<>+0(SB), Y1, Y0
+	VPCMPGTB       c45<>+0(SB), Y1, Y2
+	VPADDB         Y2, Y0, Y0
+	VPABSB         Y0, Y0
+	VPADDB         c51<>+0(SB), Y0, Y0
+	VMOVDQU        Y0, 96(AX)
+	VPADDB         Y1, Y1, Y0
+	VPADDB         Y1, Y0, Y0
+	VPCMPGTB       c44<>+0(SB), Y0, Y1
+	VPCMPGTB       c45<>+0(SB), Y0, Y0
+	VPADDB         Y0, Y1, Y1
+	VPABSB         Y1, Y1
+	VPADDB         c51<>+0(SB), Y1, Y1
+	VMOVDQU        Y1, 128(AX)
+	VBROADCASTI128 32(CX), Y0
+	VPXOR          c35<>+0(SB), Y0, Y0
+	VPADDB         Y0, Y0, Y1
+	VPADDB         Y0, Y1, Y1
+	VPBLENDD       $0xf0, Y1, Y0, Y0
+	VPCMPGTB       c44<>+0(SB), Y0, Y1
+	VPCMPGTB       c45<>+0(SB), Y0, Y2
+	VPADDB         Y2, Y1, Y1
+	VPABSB         Y1, Y1
+	VPADDB         c51<>+0(SB), Y1, Y1
+	VMOVDQU        Y1, 160(AX)
+	VPADDB         Y0, Y0, Y1
+	VPADDB         Y0, Y1, Y1
+	VPADDB         Y1, Y1, Y0
+	VPADDB         Y1, Y0, Y0
+	VPCMPGTB       c44<>+0(SB), Y0, Y1
+	VPCMPGTB       c45<>+0(SB), Y0, Y2
+	VPADDB         Y2, Y1, Y1
+	VPABSB         Y1, Y1
+	VPADDB         c51<>+0(SB), Y1, Y1
+	VMOVDQU        Y1, 192(AX)
+	VPADDB         Y0, Y0, Y1
+	VPADDB         Y0, Y1, Y1
+	VPADDB         Y1, Y1, Y0
+	VPADDB         Y1, Y0, Y0
+	VPBROADCASTD   48(CX), Y1
+	VPXOR          c35<>+0(SB), Y1, Y1
+	VPADDB         Y1, Y1, Y2
+	VPADDB         Y1, Y2, Y2
+	VPBLENDD       $0xaa, Y2, Y1, Y1
+	VPADDB         Y1, Y1, Y2
+	VPADDB         Y1, Y2, Y2
+	VPADDB         Y2, Y2, Y3
+	VPADDB         Y2, Y3, Y3
+	VPBLENDD       $0xcc, Y3, Y1, Y1
+	VPBLENDD       $0xf0, Y1, Y0, Y0
+	VPCMPGTB       c44<>+0(SB), Y0, Y1
+	VPCMPGTB       c45<>+0(SB), Y0, Y0
+	VPADDB         Y0, Y1, Y1
+	VPABSB         Y1, Y1
+	VPADDB         c51<>+0(SB), Y1, Y1
+	VMOVDQU        Y1, 224(AX)
+	VMOVDQU        c5<>+0(SB), Y0
+	VMOVDQU        Y0, 256(AX)
+	VPBROADCASTW   52(CX), X0
+	VCVTPH2PS      X0, X0
+	VMULSS         c30<>+0(SB), X0, X0
+	VMOVSS         X0, 288(AX)
+	ADDQ           $+292, AX
+	ADDQ           $+54, CX
+	DECQ           DX
+	JNZ            block40
+	VZEROUPPER
+	RET
+
+DATA c51<>+0(SB)/8, $0xffffffffffffffff
+DATA c51<>+8(SB)/8, $0xffffffffffffffff
+DATA c51<>+16(SB)/8, $0xffffffffffffffff
+DATA c51<>+24(SB)/8, $0xffffffffffffffff
+GLOBL c51<>(SB), RODATA|NOPTR, $32
+
+// func unpackTQ20AVX2(dst *byte, w *byte, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·unpackTQ20AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ w+8(FP), CX
+	MOVQ blocks+16(FP), DX
+
+block41:
+	VMOVDQU      (CX), Y0
+	VPAND        c46<>+0(SB), Y0, Y1
+	VPADDB       c51<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, (AX)
+	VPSRLW       $0x02, Y0, Y1
+	VPAND        c46<>+0(SB), Y1, Y1
+	VPADDB       c51<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 32(AX)
+	VPSRLW       $0x04, Y0, Y1
+	VPAND        c46<>+0(SB), Y1, Y1
+	VPADDB       c51<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 64(AX)
+	VPSRLW       $0x06, Y0, Y0
+	VPAND        c46<>+0(SB), Y0, Y0
+	VPADDB       c51<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 96(AX)
+	VMOVDQU      32(CX), Y0
+	VPAND        c46<>+0(SB), Y0, Y1
+	VPADDB       c51<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 128(AX)
+	VPSRLW       $0x02, Y0, Y1
+	VPAND        c46<>+0(SB), Y1, Y1
+	VPADDB       c51<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 160(AX)
+	VPSRLW       $0x04, Y0, Y1
+	VPAND        c46<>+0(SB), Y1, Y1
+	VPADDB       c51<>+0(SB), Y1, Y1
+	VMOVDQU      Y1, 192(AX)
+	VPSRLW       $0x06, Y0, Y0
+	VPAND        c46<>+0(SB), Y0, Y0
+	VPADDB       c51<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 224(AX)
+	VMOVDQU      c5<>+0(SB), Y0
+	VMOVDQU      Y0, 256(AX)
+	VPBROADCASTW 64(CX), X0
+	VCVTPH2PS    X0, X0
+	VMULSS       c30<>+0(SB), X0, X0
+	VMOVSS       X0, 288(AX)
+	ADDQ         $+292, AX
+	ADDQ         $+66, CX
+	DECQ         DX
+	JNZ          block41
+	VZEROUPPER
+	RET
