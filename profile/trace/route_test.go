@@ -14,7 +14,7 @@ func TestRoute(t *testing.T) {
 	r, err := ReadRoute(strings.NewReader(head +
 		"0,0,0,0,0,3,0.75,0,10,0,7\n0,0,0,0,1,1,0.25,0,10,0,7\n0,0,0,2,0,2,0.5,0,12,0,7\n0,0,0,2,1,0,0.5,0,12,0,7\n" +
 		"0,1,1,0,0,1,0.5,1,0,0,\n0,1,1,0,1,2,0.5,0,10,0,\n0,1,1,2,0,0,0.5,1,0,0,\n0,1,1,2,1,1,0.5,0,12,0,\n" +
-		"0,1,2,0,0,1,0.5,1,0,0,\n")) // the last token was cut off
+		"0,1,2,0,0,1,0.5,1,0,0,\n0,1,2,0,1,1")) // the last token was cut off
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,8 @@ func TestRoute(t *testing.T) {
 func TestBadRoutesAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"something else": {"a,b\n", "line 1: not a route trace"},
-		"empty":          {"", "ends before"},
+		"empty":          {"", "it is empty"},
+		"no rows":        {head, "it ends before the first route"},
 		"no model":       {"# route_trace v1\nturn,phase,step,layer,slot,expert,weight\n", "line 2: the lines that describe"},
 		"column":         {strings.Replace(head, "expert,weight", "expert,w", 1), "line 5: the column weight"},
 		"expert":         {head + "0,0,0,0,0,4,0.5,0,0,0,\n", "line 6: expert 4 of 4"},
