@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/internal/conform"
 	"bmoe/profile"
 	"bmoe/profile/trace"
 )
 
 func TestExperimentOnTheCommandLine(t *testing.T) {
-	cells := filepath.Join(t.TempDir(), "cells.csv")
+	cells := filepath.Join(conform.TempDir(t), "cells.csv")
 	r := succeeds(t, "--ab", "release-mmap=off,on;io-threads=1,2", "--cells", "1", "-p", dogStory, "-n", "20", "--temp", "0", "--csv", cells)
 	for _, want := range []string{"| release-mmap off, lanes 1 | release-mmap off, lanes 2 | release-mmap on, lanes 1 | release-mmap on, lanes 2 |",
 		"| decode_tps, tokens/s |", "not comparable: fewer than three undisturbed pairs", "All runs gave the same text.", "1 rounds were asked for"} {
@@ -71,7 +72,7 @@ func TestExperimentsThatMakeNoSense(t *testing.T) {
 }
 
 func TestTokensAreWrittenDown(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tokens.csv")
+	path := filepath.Join(conform.TempDir(t), "tokens.csv")
 	r := succeeds(t, "-p", dogStory, "-n", "20", "--temp", "0", "--csv", path, "--json")
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,13 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/internal/conform"
 	"bmoe/profile"
 )
 
 // written makes a file of two runs, the second of which has not ended.
 func written(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "tokens.csv")
+	path := filepath.Join(conform.TempDir(t), "tokens.csv")
 	c, err := CreateCSV(context.Background(), path, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ type RouteRow struct {
 type RouteRows struct {
 	RouteHead
 	in     *bufio.Reader
-	n      int // the line read last
+	n      int  // the line read last
 	cut    bool // it has no end
 	cells  int  // of a whole row
 	column [columns]int

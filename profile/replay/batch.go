@@ -1,0 +1,107 @@
+// Package replay runs cache policies over recorded routes: what each would have
+// hit and read at any budget, without a model and without a drive.
+package replay
+
+import (
+	"fmt"
+	"io"
+
+	"bmoe/profile/trace"
+)
+
+// Key names one expert: the place of its layer among those with routed experts,
+// times experts of a layer, plus its number.
+type Key = int32
+
+// Batch is what one layer was asked for at once: all tokens of a piece of a prompt,
+// or one token of an answer.
+type Batch struct {
+	Turn, Step int
+	Decode     bool
+	Token      int // of all decoded tokens of the trace, from 0; -1 in a prompt
+	Place      int // of the layer
+	Tokens     int
+	ID         int32 // of a decoded token; -1: not recorded
+	Touches    []Key // [tokens x used], token-major, in rank order
+	Misses     int   // touches that the recording engine had to read; -1: not recorded
+	distinct   []Key
+}
+
+// Distinct returns the experts of the batch, each once, in the order of first touch.
+func (b *Batch) Distinct() []Key { return b.distinct }
+
+// Batches reads a trace to its end and tells of every batch, in order. What it tells
+// of is valid during the call only.
+func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
+	g := &grouper{each: each, seen: make([]int, len(rows.Layers)*rows.Experts)}
+	g.b.Token = -1
+	decoded := -1
+	var last trace.RouteRow
+	for n := 0; ; n++ {
+		var row trace.RouteRow
+		err := rows.Next(&row)
+		if err == io.EOF {
+			return g.flush()
+		}
+		if err != nil {
+			return err
+		}
+		token := n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Step != last.Step
+		if n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Place != last.Place || row.Phase == 1 && token {
+			if err := g.flush(); err != nil {
+				return err
+			}
+			if row.Phase == 1 && token {
+				decoded++
+			}
+			g.b.Turn, g.b.Step, g.b.Decode, g.b.Place, g.b.ID = row.Turn, row.Step, row.Phase == 1, row.Place, row.TokenID
+			if g.b.Token = -1; g.b.Decode {
+				g.b.Token = decoded
+			}
+			g.b.Tokens = 1
+		} else if token {
+			g.b.Tokens++
+		}
+		if row.Rank != 0 && len(g.b.Touches)%rows.Used != row.Rank || row.Rank == 0 && len(g.b.Touches)%rows.Used != 0 {
+			return fmt.Errorf("turn %d, step %d, layer %d: slot %d is out of order: rows of one token and layer must stand together", row.Turn, row.Step, rows.Layers[row.Place], row.Rank)
+		}
+		g.touch(Key(row.Place*rows.Experts+row.Expert), row.Residency)
+		last = row
+	}
+}
+
+// grouper gathers the rows of a batch.
+type grouper struct {
+	each func(*Batch) error
+	b    Batch
+	seen []int // by key: number of the batch that touched it last
+	n    int
+}
+
+func (g *grouper) touch(k Key, residency int) {
+	if len(g.b.Touches) == 0 {
+		g.n++
+		g.b.Misses = 0
+	}
+	g.b.Touches = append(g.b.Touches, k)
+	if g.seen[k] != g.n {
+		g.seen[k] = g.n
+		g.b.distinct = append(g.b.distinct, k)
+		if residency == 0 {
+			g.b.Misses++
+		}
+	}
+	if residency < 0 {
+		g.b.Misses = -1 << 30
+	}
+}
+
+func (g *grouper) flush() error {
+	if len(g.b.Touches) == 0 {
+		return nil
+	}
+	g.b.Misses = max(g.b.Misses, -1)
+	err := g.each(&g.b)
+	g.b.Touches, g.b.distinct = g.b.Touches[:0], g.b.distinct[:0]
+	return err
+}
