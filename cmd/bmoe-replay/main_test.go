@@ -45,7 +45,7 @@ func TestTableAndFiles(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Fatal(code, errs)
 	}
-	for _, want := range []string{"one token needs 4.0 MiB, all experts take 8.0", "        3*", "lru            25.0      75.0      75.0", "* below one token's experts", "a belady   b lru"} {
+	for _, want := range []string{"one token needs 4.0 MiB, all experts take 8.0", "        3*", "lru               25.0      75.0      75.0", "* below one token's experts", "a belady   b lru"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
 		}
