@@ -114,6 +114,8 @@ func TestFamiliesStream(t *testing.T) {
 		"bailingmoe3",
 		"deepseek2",
 		"ernie4_5-moe",
+		"gemma4",
+		"gemma4-ple",
 		"glm4moe",
 		"glm4moe-nextn",
 		"gpt-oss",

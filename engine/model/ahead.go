@@ -63,7 +63,7 @@ func (j *aheadJob) run(s *stream, b *moe, lead int, to Ahead) {
 	j.s, j.n = s, 0
 	for next := b.next; next != nil && j.n < min(lead, MaxLead); next = next.next {
 		y := j.y[j.n*s.embd:][:s.embd]
-		vec.RMSNorm(y, s.x[:s.embd], next.norm.F32, s.eps)
+		vec.RMSNorm(y, s.x[:s.embd], next.routerNorm(), s.eps)
 		j.acts[j.n].Reset(1, s.embd)
 		prepare(j.acts[j.n], s.Numerics, y, 0, 1, next.router)
 		j.blocks[j.n] = next

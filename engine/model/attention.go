@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"bmoe/engine/kernel"
 	"bmoe/engine/kernel/attn"
@@ -17,6 +18,10 @@ type attentionSpec struct {
 	qkNorms qkNorms
 	sinks   bool // each head has a score that takes weight and gives no value
 	gate    outputGate
+	vNorms  bool       // each head's value is normed, without weights
+	post    string     // name of the norm of what the block adds; "": none
+	from    *attention // an earlier block whose keys and values it takes; nil: it has its own
+	lent    bool       // later blocks take its keys and values
 }
 
 // outputGate says what each head's output is multiplied by.
@@ -56,6 +61,8 @@ type attention struct {
 	qNorm, kNorm *Weight   // [keyDim] or, wide, [heads*keyDim] and [kvHeads*keyDim]
 	sinkScores   *Weight   // [heads]
 	gateRows     *Weight   // of a softplus gate: [embd x heads] or [embd x heads*valDim]
+	vNorm        []float32 // [valDim] ones, where values are normed
+	postNorm     *Weight   // [embd]; nil: none
 	inputs       []*Weight // q, k and v
 	outputs      []*Weight // o
 
@@ -117,13 +124,30 @@ func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 		qRows *= 2
 	}
 	a := &attention{attentionSpec: spec, norm: l.vector(name("attn_norm.weight"), embd)}
-	qkv := l.matrices(name("attn_qkv"), embd, []string{name("attn_q"), name("attn_k"), name("attn_v")}, qRows, kRows, vRows)
-	a.q, a.k, a.v = qkv[0], qkv[1], qkv[2]
+	var qkv []*Weight
+	switch {
+	case spec.from != nil:
+		qkv = []*Weight{l.matrix(name("attn_q"), embd, qRows)}
+		l.leave(name("attn_k.weight"), name("attn_v.weight"), name("attn_k_norm.weight")) // some files have them all the same
+	case spec.vNorms && !l.has(name("attn_v.weight")) && !l.has(name("attn_qkv.weight")):
+		if kRows != vRows {
+			l.fail(fmt.Errorf("tensor %s is missing, and keys of %d entries make no values of %d", name("attn_v.weight"), kRows, vRows))
+		}
+		qkv = []*Weight{l.matrix(name("attn_q"), embd, qRows), l.matrix(name("attn_k"), embd, kRows)}
+		a.k = qkv[1]
+	default:
+		qkv = l.matrices(name("attn_qkv"), embd, []string{name("attn_q"), name("attn_k"), name("attn_v")}, qRows, kRows, vRows)
+		a.k, a.v = qkv[1], qkv[2]
+	}
+	a.q = qkv[0]
 	a.o = l.matrix(name("attn_output"), spec.heads*spec.valDim, embd)
 	a.inputs, a.outputs = qkv, []*Weight{a.o}
 	switch spec.qkNorms {
 	case headNorms:
-		a.qNorm, a.kNorm = l.vector(name("attn_q_norm.weight"), spec.keyDim), l.vector(name("attn_k_norm.weight"), spec.keyDim)
+		a.qNorm = l.vector(name("attn_q_norm.weight"), spec.keyDim)
+		if spec.from == nil {
+			a.kNorm = l.vector(name("attn_k_norm.weight"), spec.keyDim)
+		}
 	case wideNorms:
 		a.qNorm, a.kNorm = l.vector(name("attn_q_norm.weight"), qRows), l.vector(name("attn_k_norm.weight"), kRows)
 	}
@@ -134,6 +158,12 @@ func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 		}
 		a.gateRows = l.matrix(name("attn_gate"), embd, rows)
 		a.inputs = append(a.inputs, a.gateRows)
+	}
+	if spec.vNorms {
+		a.vNorm = slices.Repeat([]float32{1}, spec.valDim)
+	}
+	if spec.post != "" {
+		a.postNorm = l.vector(name(spec.post+".weight"), embd)
 	}
 	if spec.sinks {
 		a.sinkScores = l.vector(name("attn_sinks.weight"), spec.heads)
@@ -156,7 +186,8 @@ func (a *attention) gateWidth() int {
 func (a *attention) memory(ctx int, kv attn.KVType) layerSpec {
 	spec := attn.KVSpec{Heads: a.kvHeads, KeyDim: a.keyDim, ValDim: a.valDim, Ctx: ctx, Type: kv}
 	if a.window < ctx { // else every position of the context is in the window
-		spec.Window = a.window
+		// Who takes the keys comes when the whole batch is there.
+		spec.Window, spec.Whole = a.window, a.lent
 	}
 	return kvSpec{spec}
 }
@@ -199,6 +230,12 @@ func (a *attention) add(s *stream, mem layerState) error {
 	case softplusGate:
 		products[3], n = product{a.gateRows, w.gates, a.gateRows.Rows}, 4
 	}
+	switch {
+	case a.k == nil:
+		products[1], n = products[3], n-2
+	case a.v == nil:
+		products[2], n = products[3], n-1
+	}
 	s.linear.run(s.Compute, s.acts, products[:n]...)
 	if a.rope != nil {
 		a.rope.turnTo(s.pos, s.n)
@@ -212,7 +249,7 @@ func (a *attention) add(s *stream, mem layerState) error {
 	// batch is computed before the next is stored.
 	for t0 := 0; t0 < s.n; t0 += kv.Batch() {
 		n := min(kv.Batch(), s.n-t0)
-		for t := t0; t < t0+n; t++ {
+		for t := t0; t < t0+n && a.k != nil; t++ {
 			if err := kv.Append(s.pos+t, w.k[t*kd:][:kd], w.v[t*vd:][:vd]); err != nil {
 				return err
 			}
@@ -222,7 +259,7 @@ func (a *attention) add(s *stream, mem layerState) error {
 	w.acts.Reset(s.n, od)
 	s.Pool.Run(s.n, (*attentionOut)(a))
 	s.linear.run(s.Compute, w.acts, product{a.o, s.y, s.embd})
-	s.pending = true
+	s.pending, s.post = true, a.postNorm
 	return nil
 }
 
@@ -241,14 +278,32 @@ func (a *attentionTurn) Do(_, t int) {
 	}
 	if a.qkNorms != noNorms { // a wide norm is that of one head as long as the row
 		vec.RMSNormHeads(q, a.qNorm.F32, a.s.eps)
-		vec.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
+	}
+	if a.k != nil {
+		a.normKV(t, k)
 	}
 	if a.rope == nil {
 		return
 	}
 	row := a.rope.row(t)
 	a.rope.Apply(q, a.keyDim, row)
-	a.rope.Apply(k, a.keyDim, row)
+	if a.k != nil {
+		a.rope.Apply(k, a.keyDim, row)
+	}
+}
+
+// normKV norms the keys and values of token t.
+func (a *attentionTurn) normKV(t int, k []float32) {
+	if a.vNorms {
+		v := a.scratch.v[t*a.kvHeads*a.valDim:][:a.kvHeads*a.valDim]
+		if a.v == nil {
+			copy(v, k)
+		}
+		vec.RMSNormHeads(v, a.vNorm, a.s.eps)
+	}
+	if a.qkNorms != noNorms {
+		vec.RMSNormHeads(k, a.kNorm.F32, a.s.eps)
+	}
 }
 
 // attentionOut gates attention's output and prepares it for its projection, a task of the pool

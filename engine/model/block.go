@@ -41,6 +41,7 @@ type stream struct {
 	y       []float32    // [n x embd] a block's normed input, then its output
 	acts    *kernel.Acts // y, as an input, in the forms that the block's matrices want
 	pending bool         // y holds an output that x lacks
+	post    *Weight      // norm of that output; nil: none
 	linear  linear
 	shared  map[any]scratch
 
@@ -106,6 +107,21 @@ func (s *streamIn) Do(_, t int) {
 	prepare(s.acts, s.Numerics, s.y, t, t+1, s.inputs...)
 }
 
+// bare adds what is pending to the residual, which is then the input of a block as
+// it is.
+func (s *stream) bare(inputs []*Weight) {
+	s.settle()
+	s.inputs = inputs
+	s.acts.Reset(s.n, s.embd)
+	s.Pool.Run(s.n, (*streamBare)(s))
+}
+
+// streamBare is a task of the pool, a token a part.
+type streamBare stream
+
+// Do implements pool.Task.
+func (s *streamBare) Do(_, t int) { prepare(s.acts, s.Numerics, s.x, t, t+1, s.inputs...) }
+
 // settle adds what is pending to the residual, for whoever reads that.
 func (s *stream) settle() {
 	if s.pending {
@@ -125,6 +141,9 @@ func (s *streamSettle) Do(_, t int) {
 // give adds what a block has computed for token t to the residual.
 func (s *stream) give(t int, y []float32) {
 	x := s.x[t*s.embd:][:s.embd]
+	if s.post != nil {
+		vec.RMSNormHeads(y, s.post.F32, s.eps)
+	}
 	if s.scale != 0 {
 		vec.AddScaled(x, y, s.scale)
 		return

@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"bmoe/engine/expert"
 	"bmoe/engine/kernel"
@@ -18,13 +19,16 @@ type decoder struct {
 	// Factors on the embedding, on what blocks add to the residual, and on the
 	// logits; 0: none.
 	embdScale, blockScale, logitScale float32
-	embd                              *Weight
-	outNorm                           *Weight
-	out                               *Weight
-	layers                            [][]step
-	specs                             []remembering // the blocks with a memory, in order
-	lastMoE                           *moe          // of the layers so far
-	stream                            *stream
+	// softCap bounds the logits: cap * tanh(logit / cap); 0: it does not.
+	softCap float32
+	embd    *Weight
+	outNorm *Weight
+	out     *Weight
+	layers  [][]step
+	specs   []remembering // the blocks with a memory, in order
+	lastMoE *moe          // of the layers so far
+	stream  *stream
+	capped  []float32 // the logits that are being capped
 }
 
 // step is a block in its layer.
@@ -60,7 +64,9 @@ func (d *decoder) add(blocks ...block) {
 	var streamed []expert.Projection
 	for _, b := range blocks {
 		s := step{b, -1}
-		if r, ok := b.(remembering); ok {
+		if a, ok := b.(*attention); ok && a.from != nil {
+			s.memory = slices.IndexFunc(d.specs, func(r remembering) bool { return r == remembering(a.from) })
+		} else if r, ok := b.(remembering); ok {
 			s.memory = len(d.specs)
 			d.specs = append(d.specs, r)
 		}
@@ -177,4 +183,19 @@ func (d *decoder) head(logits []float32) {
 	if d.logitScale != 0 {
 		vec.Scale(logits[:(s.n-first)*d.info.Vocab], d.logitScale)
 	}
+	if d.softCap != 0 {
+		d.capped = logits[:(s.n-first)*d.info.Vocab]
+		s.Pool.Run((len(d.capped)+capPart-1)/capPart, (*decoderCap)(d))
+	}
+}
+
+// capPart is how many logits a part of the job that caps them has.
+const capPart = 8192
+
+// decoderCap caps the logits, a task of the pool.
+type decoderCap decoder
+
+// Do implements pool.Task.
+func (d *decoderCap) Do(_, i int) {
+	vec.SoftCap(d.capped[i*capPart:min((i+1)*capPart, len(d.capped))], d.softCap)
 }

@@ -21,6 +21,7 @@ type ffn struct {
 	ff     int
 	act    kernel.Activation
 	norm   *Weight
+	post   *Weight // norm of what the block adds; nil: none
 	inputs []*Weight
 
 	s       *stream
@@ -79,7 +80,7 @@ func (f *ffn) add(s *stream, _ layerState) error {
 	w.acts.Reset(s.n, f.ff)
 	s.Pool.Run(s.n, (*ffnOut)(f))
 	s.linear.run(s.Compute, w.acts, product{f.down, s.y, s.embd})
-	s.pending = true
+	s.pending, s.post = true, f.post
 	return nil
 }
 

@@ -92,11 +92,11 @@ func (l *loader) layers() int {
 	return n
 }
 
-// recurrentLayers returns which layers are recurrent: those that an array of
-// booleans names, else all but every interval-th.
-func (l *loader) recurrentLayers(layers int) []bool {
+// flags returns an array of booleans with one for each layer; without the key all
+// are false.
+func (l *loader) flags(name string, layers int) []bool {
 	list := make([]bool, layers)
-	if key := l.prefix + "attention.recurrent_layers"; l.file.Meta.Has(key) {
+	if key := l.prefix + name; l.file.Meta.Has(key) {
 		all, err := l.file.Meta.Bools(key)
 		switch {
 		case err != nil:
@@ -106,8 +106,17 @@ func (l *loader) recurrentLayers(layers int) []bool {
 		default:
 			copy(list, all)
 		}
-		return list
 	}
+	return list
+}
+
+// recurrentLayers returns which layers are recurrent: those that an array of
+// booleans names, else all but every interval-th.
+func (l *loader) recurrentLayers(layers int) []bool {
+	if l.file.Meta.Has(l.prefix + "attention.recurrent_layers") {
+		return l.flags("attention.recurrent_layers", layers)
+	}
+	list := make([]bool, layers)
 	interval := l.keyOr("full_attention_interval", 4)
 	for i := range list {
 		list[i] = (i+1)%interval != 0

@@ -17,6 +17,10 @@ type moeSpec struct {
 	// 0: they are as long.
 	latent int
 
+	// ownNorms says that router and shared expert read the residual through norms of their
+	// own, as gemma4 has it.
+	ownNorms bool
+
 	sharedAct   kernel.Activation // of the shared expert; SiLU unless it is set
 	sharedFF    int               // width of an expert that every token has besides; 0: none
 	sharedGated bool              // its output is weighted by the sigmoid of a product with the input
@@ -36,6 +40,7 @@ type moe struct {
 	fromLatent *Weight   // [latent x embd]
 	inputs     []*Weight // of the matrices that take the stream
 	outputs    []*Weight // of fromLatent
+	apart      apart
 
 	job  *moeJob
 	next *moe // of the next layer that has one
@@ -44,6 +49,9 @@ type moe struct {
 // moe returns the block of a layer.
 func (l *loader) moe(layer, embd int, spec moeSpec) *moe {
 	name := l.names(layer)
+	if spec.ownNorms {
+		return l.moeApart(layer, embd, spec)
+	}
 	m := &moe{moeSpec: spec, norm: l.vector(name(spec.input+".weight"), embd),
 		router: l.matrix(name("ffn_gate_inp"), embd, spec.route.experts)}
 	m.w = l.experts(name(""), m.width(embd), spec.ff, spec.route.experts, spec.act.Gated())
@@ -78,13 +86,21 @@ func (m *moeSpec) width(embd int) int {
 }
 
 func (m *moe) prepare(s *stream) (err error) {
+	if m.ownNorms {
+		m.apart.prepare(s.embd)
+	}
 	shape := moeShape{experts: m.route.experts, used: m.route.used, width: m.width(s.embd), ff: m.ff, embd: s.embd, sharedFF: m.sharedFF,
-		latent: m.latent > 0, steered: m.route.steered()}
+		latent: m.latent > 0, ownNorms: m.ownNorms, steered: m.route.steered()}
 	m.job, err = share(s, shape, func() (*moeJob, error) { return newMoEJob(shape, s.max, s.Pool.Workers()), nil })
 	return err
 }
 
 func (m *moe) add(s *stream, _ layerState) error {
+	if m.ownNorms {
+		m.routeResidual(s)
+		s.in(m.norm, m.inputs)
+		return m.job.run(s, m)
+	}
 	s.in(m.norm, m.inputs)
 	products := [3]product{{m.router, m.job.logits, m.route.experts}}
 	n := 1

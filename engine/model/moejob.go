@@ -16,6 +16,7 @@ type moeShape struct {
 	embd          int
 	sharedFF      int
 	latent        bool
+	ownNorms      bool
 	steered       bool
 }
 
@@ -97,7 +98,7 @@ func newMoEJob(shape moeShape, n, workers int) *moeJob {
 		m.short, m.sActs = make([]float32, n*shape.width), kernel.NewActs(n, shape.width)
 	}
 	if shape.sharedFF > 0 {
-		m.shared.allocate(shape.embd, shape.sharedFF, n)
+		m.shared.allocate(shape.embd, shape.sharedFF, n, shape.ownNorms)
 	}
 	return m
 }
@@ -158,6 +159,7 @@ func (m *moeJob) run(s *stream, b *moe) error {
 		s.pending = true
 		return nil
 	}
+	s.post = b.apart.post
 	s.Pool.Run(n, (*moeCombine)(m))
 	return nil
 }
@@ -203,6 +205,9 @@ func (m *moeCombine) Do(_, t int) {
 		copy(m.short[t*m.width:], sum)
 		prepare(m.sActs, m.s.Numerics, m.short, t, t+1, m.b.outputs...)
 		return
+	}
+	if m.ownNorms {
+		vec.RMSNormHeads(sum, m.b.apart.routedPost.F32, m.s.eps)
 	}
 	if m.sharedFF > 0 {
 		m.shared.addTo(sum, t)

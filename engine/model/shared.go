@@ -14,19 +14,26 @@ type sharedWork struct {
 	hidden   []float32    // [tokens x ff]
 	out      []float32    // [tokens x embd]
 	acts     *kernel.Acts // of hidden
+	own      *kernel.Acts // its input where that is not the routed experts'
+	x        []float32    // [tokens x embd] that input
 
 	// the job in progress
 	b                *moe
 	s                *stream
+	in               *kernel.Acts
 	gate, up, down   kernel.Gated
 	rowsA, rowsB     int
 	chunksA, chunksB int32
 	expertWork
 }
 
-// allocate takes scratch for batches of up to n tokens.
-func (w *sharedWork) allocate(embd, ff, n int) {
+// allocate takes scratch for batches of up to n tokens. apart says that the expert
+// has an input of its own.
+func (w *sharedWork) allocate(embd, ff, n int, apart bool) {
 	w.embd, w.ff = embd, ff
+	if apart {
+		w.own, w.x = kernel.NewActs(n, embd), make([]float32, n*embd)
+	}
 	w.open, w.hidden, w.out, w.acts = make([]float32, n), make([]float32, n*ff), make([]float32, n*embd), kernel.NewActs(n, ff)
 }
 
@@ -34,12 +41,19 @@ func (w *sharedWork) bytes() int64 {
 	if w.acts == nil {
 		return 0
 	}
-	return int64(len(w.open)+len(w.hidden)+len(w.out))*4 + w.acts.Bytes()
+	n := int64(len(w.open)+len(w.hidden)+len(w.out)+len(w.x))*4 + w.acts.Bytes()
+	if w.own != nil {
+		n += w.own.Bytes()
+	}
+	return n
 }
 
 // begin sets the work up for block b and the stream's batch.
 func (w *sharedWork) begin(s *stream, b *moe) {
-	w.s, w.b = s, b
+	w.s, w.b, w.in = s, b, s.acts
+	if w.own != nil {
+		w.in = w.own
+	}
 	w.up, w.down = b.shared.up.gated(s.Numerics), b.shared.down.gated(s.Numerics)
 	rowA, rowB := w.up.RowBytes(), w.down.RowBytes()
 	if b.shared.gate != nil {
@@ -69,7 +83,7 @@ func (m *moeJob) takeShared() taken {
 		if w.b.shared.gate == nil {
 			gate = nil
 		}
-		kernel.GateUp(w.hidden, w.ff, gate, &w.up, w.b.sharedAct, r0, min(r0+w.rowsA, w.ff), w.s.acts, nil)
+		kernel.GateUp(w.hidden, w.ff, gate, &w.up, w.b.sharedAct, r0, min(r0+w.rowsA, w.ff), w.in, nil)
 		if w.doneA.Add(1) == w.chunksA {
 			w.acts.Prepare(w.down.Form, w.hidden, w.ff, 0, w.s.n)
 			w.stageB.Store(true)
@@ -98,6 +112,9 @@ func (m *moeJob) takeShared() taken {
 // addTo adds the shared expert's output for token t to sum.
 func (w *sharedWork) addTo(sum []float32, t int) {
 	out := w.out[t*w.embd:][:w.embd]
+	if post := w.b.apart.sharedPost; post != nil {
+		vec.RMSNormHeads(out, post.F32, w.s.eps)
+	}
 	if w.b.sharedGate == nil {
 		vec.Add(sum, out)
 		return

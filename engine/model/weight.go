@@ -191,6 +191,20 @@ func (l *loader) has(name string) bool {
 	return ok
 }
 
+// leave says that the model does without tensors that a file may have.
+func (l *loader) leave(names ...string) {
+	for _, name := range names {
+		l.use(name)
+	}
+}
+
+func (l *loader) use(name string) {
+	if l.used == nil {
+		l.used = map[string]bool{}
+	}
+	l.used[name] = true
+}
+
 // tensor returns the tensor of the given shape, in ggml's order: the row length
 // first. It is then used, and ok, unless there was an error.
 func (l *loader) tensor(name string, dims ...int) (t *gguf.Tensor, ok bool) {
@@ -207,10 +221,7 @@ func (l *loader) tensor(name string, dims ...int) (t *gguf.Tensor, ok bool) {
 		l.fail(fmt.Errorf("tensor %s has shape %v, the metadata asks for %v", name, t.Dims, dims))
 		return nil, false
 	}
-	if l.used == nil {
-		l.used = map[string]bool{}
-	}
-	l.used[name] = true
+	l.use(name)
 	return t, true
 }
 

@@ -58,7 +58,10 @@ type KVSpec struct {
 	ValDim int // entries of a head's value
 	Ctx    int // positions
 	Window int // positions that a query sees, its own included; 0: all
-	Type   KVType
+	// Whole keeps every position though queries see a window: for queries that come
+	// when later keys are there already.
+	Whole bool
+	Type  KVType
 }
 
 func (s KVSpec) check() error {
@@ -80,7 +83,7 @@ func (s KVSpec) valStride() int { return roundUp(s.ValDim, panel) }
 // they are a ring: what a batch of windowBatch queries sees, wherever it begins.
 func (s KVSpec) blocks() int {
 	all := (s.Ctx + kvBlock - 1) / kvBlock
-	if s.Window == 0 {
+	if s.Window == 0 || s.Whole {
 		return all
 	}
 	return int(min(int64(all), spanned(int64(s.Window)-1+windowBatch)))
@@ -98,7 +101,7 @@ func (s KVSpec) MarkBytes() int {
 // marked returns how many blocks a mark holds: those of the positions that the
 // next query sees.
 func (s KVSpec) marked() int {
-	if s.Window == 0 {
+	if s.Window == 0 || s.Whole {
 		return 0
 	}
 	return int(min(int64(s.blocks()), spanned(max(1, int64(s.Window)-1))))
@@ -201,7 +204,7 @@ func (kv *KV) seenFrom(pos int) int {
 // Batch returns how many positions may be appended before their queries are
 // computed: more would overwrite keys that the first of them see.
 func (kv *KV) Batch() int {
-	if kv.Window == 0 {
+	if kv.Window == 0 || kv.Whole {
 		return kv.Ctx
 	}
 	return windowBatch

@@ -36,6 +36,14 @@ func GeluMul(dst, gate, up []float32) {
 	}
 }
 
+// SoftCap sets x[i] = limit * tanh(x[i] / limit).
+func SoftCap(x []float32, limit float32) {
+	for i, v := range x {
+		// tanh(y) = 1 - 2 / (e^2y + 1)
+		x[i] = limit - float32(2*limit)/(Exp32(float32(2*(v/limit)))+1)
+	}
+}
+
 // Add sets dst[i] += x[i].
 func Add(dst, x []float32) {
 	x = x[:len(dst)]
