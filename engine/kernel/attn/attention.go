@@ -62,6 +62,9 @@ type Attn struct {
 	kv      *KV
 	out, q  []float32
 	sinks   []float32
+	seen    []uint64 // [n x words] which keys a query sees; nil: all up to its own
+	words   int
+	sums    []float32 // [n x Heads x 2] if wanted
 	pos0    int
 	span0   int // the first span that any query sees
 	rows    int // rows of a KV head: tokens x group
@@ -142,13 +145,44 @@ func (a *Attn) Run(p *pool.Pool, kv *KV, out, q, sinks []float32, n, pos0 int) {
 	if sinks != nil && len(sinks) != a.Heads || n > kv.Batch() || kv.from > kv.seenFrom(pos0) {
 		panic(fmt.Sprintf("attn: attention of %d queries from position %d with %d sinks, of a cache that has positions from %d on", n, pos0, len(sinks), kv.from))
 	}
+	a.run(p, kv, out, q, sinks, nil, nil, n, pos0)
+}
+
+// RunSome is Run for queries that see any of the keys in the cache, which need not be
+// those before them. seen [n x words] has a bit for every key, 64 keys a word. A query
+// that sees none gets zeros. sums, if not nil, receives for every row of out the largest
+// score and the sum of weights relative to it, so that Merge can join the results over two
+// caches.
+func (a *Attn) RunSome(p *pool.Pool, kv *KV, out, q, sinks []float32, seen []uint64, sums []float32, n int) {
+	if kv.Heads != a.KVHeads || kv.KeyDim != a.KeyDim || kv.ValDim != a.ValDim || p.Workers() > len(a.work) || sinks != nil && len(sinks) != a.Heads ||
+		n > 0 && len(seen)/n*kvBlock < kv.Len() || kv.Window > 0 && !kv.Whole {
+		panic(fmt.Sprintf("attn: attention of %d queries to some keys does not fit a cache of %d x (%d, %d) with %d positions, or %d workers",
+			n, kv.Heads, kv.KeyDim, kv.ValDim, kv.Len(), p.Workers()))
+	}
+	if kv.Len() == 0 {
+		clear(out[:n*a.Heads*a.ValDim])
+		for i := range n * a.Heads {
+			if sums != nil {
+				sums[2*i], sums[2*i+1] = negInf, 0
+			}
+		}
+		return
+	}
+	a.run(p, kv, out, q, sinks, seen, sums, n, 0)
+}
+
+func (a *Attn) run(p *pool.Pool, kv *KV, out, q, sinks []float32, seen []uint64, sums []float32, n, pos0 int) {
 	if n == 0 {
 		return
 	}
+	a.seen, a.sums = seen, sums
 	a.kv, a.out, a.q, a.sinks, a.pos0 = kv, out[:n*a.Heads*a.ValDim], q[:n*a.Heads*a.KeyDim], sinks, pos0
 	a.rows = n * a.group
 	a.span0 = kv.seenFrom(pos0) / attnSpan
 	a.spans = (pos0+n+attnSpan-1)/attnSpan - a.span0
+	if seen != nil {
+		a.words, a.span0, a.spans = len(seen)/n, 0, (kv.Len()+attnSpan-1)/attnSpan
+	}
 	a.plan(p.Workers())
 	if a.split {
 		for i := range a.KVHeads * a.tasks {
@@ -158,7 +192,7 @@ func (a *Attn) Run(p *pool.Pool, kv *KV, out, q, sinks []float32, n, pos0 int) {
 	} else {
 		p.Run(a.KVHeads*a.tasks, a)
 	}
-	a.kv, a.out, a.q, a.sinks = nil, nil, nil, nil
+	a.kv, a.out, a.q, a.sinks, a.seen, a.sums = nil, nil, nil, nil, nil, nil
 }
 
 // plan decides how the work is cut. It may depend on anything: the results do
@@ -230,7 +264,15 @@ func (a *Attn) Do(worker, i int) {
 		if a.sinks != nil {
 			inv = sunk(w.tm[r], w.tl[r], a.sinks[head*a.group+(r0+r)%a.group])
 		}
-		out := a.out[a.at(head, r0+r)*a.ValDim:][:a.ValDim]
+		at := a.at(head, r0+r)
+		out := a.out[at*a.ValDim:][:a.ValDim]
+		if a.sums != nil {
+			a.sums[2*at], a.sums[2*at+1] = w.tm[r], w.tl[r]
+		}
+		if a.seen != nil && w.tl[r] == 0 { // it sees nothing
+			clear(out)
+			continue
+		}
 		for i, v := range w.total[r*stride:][:a.ValDim] {
 			out[i] = v * inv
 		}
@@ -303,12 +345,32 @@ func (a *Attn) span(w *attnWork, head, r0, rows, span int) {
 	}
 	last := a.pos0 + (r0+rows-1)/a.group // the last row's position
 	first := kv.seenFrom(a.pos0+r0/a.group) / kvBlock
+	if a.seen != nil {
+		first, last = 0, kv.n-1
+	}
 	for b := max(first, span*(attnSpan/kvBlock)); b < (span+1)*(attnSpan/kvBlock) && b*kvBlock <= last; b++ {
 		base := b * kvBlock
+		if a.seen != nil && !a.anySees(r0, rows, b) {
+			continue
+		}
 		block := kv.block(head, b)
 		a.scores(w, block, rows)
 		for r := range rows {
 			s := (*[kvBlock]float32)(w.s[r*kvBlock:])
+			if a.seen != nil {
+				word := a.seen[(r0+r)/a.group*a.words+b]
+				if word == 0 {
+					clear(s[:])
+					continue
+				}
+				for j := range s {
+					if word>>j&1 == 0 {
+						s[j] = negInf
+					}
+				}
+				a.soften(w, r, s)
+				continue
+			}
 			pos := a.pos0 + (r0+r)/a.group
 			from, to := max(kv.seenFrom(pos)-base, 0), min(pos+1-base, kvBlock) // keys of the block that the row sees
 			if from >= to {
@@ -321,18 +383,43 @@ func (a *Attn) span(w *attnWork, head, r0, rows, span int) {
 			for j := to; j < kvBlock; j++ {
 				s[j] = negInf
 			}
-			m, l := vec.SoftmaxBlock(s, a.Scale, w.m[r], kv.Type != KVF32)
-			if m != w.m[r] {
-				// What was summed before is relative to the old maximum.
-				f := vec.Exp32(w.m[r] - m)
-				w.m[r] = m
-				w.l[r] *= f
-				vec.Rescale(w.acc[r*stride:][:stride], f)
-			}
-			w.l[r] += l
+			a.soften(w, r, s)
 		}
 		a.values(w, block, rows, min(kvBlock, last+1-base))
 	}
+}
+
+// soften turns a row's scores of a block into weights relative to the largest so far.
+func (a *Attn) soften(w *attnWork, r int, s *[kvBlock]float32) {
+	m, l := vec.SoftmaxBlock(s, a.Scale, w.m[r], a.kv.Type != KVF32)
+	if m != w.m[r] {
+		// What was summed before is relative to the old maximum.
+		f := vec.Exp32(w.m[r] - m)
+		w.m[r] = m
+		w.l[r] *= f
+		stride := a.kv.valStride()
+		vec.Rescale(w.acc[r*stride:][:stride], f)
+	}
+	w.l[r] += l
+}
+
+// anySees reports whether any of the rows sees a key of block b.
+func (a *Attn) anySees(r0, rows, b int) bool {
+	for t := r0 / a.group; t <= (r0+rows-1)/a.group; t++ {
+		if a.seen[t*a.words+b] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Merge joins the results of one row over two caches, out and more with their sums
+// [2], into out, with a sink's score if that is not -Inf.
+func Merge(out, sum, more, moreSum []float32, sink float32) {
+	top := max(sum[0], moreSum[0], sink)
+	a, b := sum[1]*vec.Exp32(sum[0]-top), moreSum[1]*vec.Exp32(moreSum[0]-top)
+	inv := 1 / (float32(a+b) + vec.Exp32(sink-top))
+	vec.Blend(out, more, a*inv, b*inv)
 }
 
 // scores computes the unscaled products of all rows with the block's keys.
