@@ -116,6 +116,7 @@ func TestFamiliesStream(t *testing.T) {
 		"ernie4_5-moe",
 		"gemma4",
 		"gemma4-ple",
+		"glm-dsa",
 		"glm4moe",
 		"glm4moe-nextn",
 		"gpt-oss",

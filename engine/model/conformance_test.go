@@ -104,6 +104,7 @@ var landed = []string{
 	"deepseek2",
 	"ernie4_5-moe",
 	"gemma4", "gemma4-ple",
+	"glm-dsa",
 	"glm4moe", "glm4moe-nextn",
 	"gpt-oss", "gpt-oss-mxfp4",
 	"granitemoe",
@@ -121,7 +122,6 @@ var landed = []string{
 // lacking are those whose families are still to come.
 var lacking = []string{
 	"deepseek4", "deepseek4-hca",
-	"glm-dsa",
 	"qwen4exp", "qwen4exp-qsa",
 }
 
@@ -188,6 +188,11 @@ func diff(t testing.TB, got, want []float32) (most, rms float64) {
 	return most, math.Sqrt(rms / float64(len(got)))
 }
 
+// untied is how many steps a greedy continuation goes until keys tie for the last place
+// in an indexer's choice, all with a score of exactly 0: then any choice is right. The
+// prompts themselves have no ties.
+var untied = map[string]int{"glm-dsa": 8}
+
 // tableTolerance is how far llama.cpp's logits are from those with an exact GELU.
 const tableTolerance = 2e-2
 
@@ -224,7 +229,11 @@ func TestExactLogits(t *testing.T) {
 			if !slices.Equal(single, got) {
 				t.Error("one token at a time gives other bits than one batch")
 			}
-			agree(t, m.greedy(t, g.Tokens, len(g.Exact.Greedy), attn.KVF32), g.Exact.Greedy, g.Exact.Margin, tolerance, g.Exact.Greedy)
+			steps := len(g.Exact.Greedy)
+			if n := untied[name]; n > 0 {
+				steps = n
+			}
+			agree(t, m.greedy(t, g.Tokens, steps, attn.KVF32), g.Exact.Greedy[:steps], g.Exact.Margin, tolerance, g.Exact.Greedy)
 		})
 	}
 }

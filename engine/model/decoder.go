@@ -94,7 +94,13 @@ func (d *decoder) NewState(n int, kv attn.KVType) (State, error) {
 	for _, b := range d.specs {
 		specs = append(specs, b.memory(n, kv))
 	}
-	return newState(n, specs)
+	flat, counts := flatten(specs)
+	st, err := newState(n, flat)
+	if err != nil {
+		return nil, err
+	}
+	st.views = views(st.layers, counts)
+	return st, nil
 }
 
 // Prepare implements Arch.
@@ -134,7 +140,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 		for _, b := range steps {
 			var m layerState
 			if b.memory >= 0 {
-				m = mem.layers[b.memory]
+				m = mem.views[b.memory]
 			}
 			if err := b.add(s, m); err != nil {
 				return err

@@ -46,8 +46,14 @@ type latent struct {
 
 	inputs, queries, keys, values, outputs []*Weight // of the steps' activations
 
+	// Where a token sees some keys only: shape of the choice, and who makes it. A layer
+	// without an indexer takes the last choice made.
+	choice *indexShape
+	index  *indexer
+
 	s       *stream
 	scratch *latentScratch
+	chosen  *indexScratch
 }
 
 // latentScratch is the memory of a step, for the largest batch.
@@ -153,7 +159,24 @@ func (l *loader) perHead(stem string, cols, rows, heads int) *Weight {
 	return w
 }
 
+// sparse makes the block one that sees the keys of a choice; chooseBy has it choose.
+func (a *latent) sparse(shape indexShape) { a.choice = &shape }
+
+func (a *latent) chooseBy(x *indexer) {
+	a.index = x
+	a.queries = append(a.queries, x.q)
+	a.inputs = append(a.inputs, x.k, x.weights)
+}
+
 func (a *latent) memory(ctx int, kv attn.KVType) layerSpec {
+	spec := a.keysSpec(ctx, kv)
+	if a.index == nil {
+		return spec
+	}
+	return partSpecs{list: []layerSpec{spec, a.index.spec(ctx, kv)}}
+}
+
+func (a *latent) keysSpec(ctx int, kv attn.KVType) layerSpec {
 	if a.expanded {
 		return kvSpec{attn.KVSpec{Heads: a.heads, KeyDim: a.keyDim(), ValDim: a.valDim, Ctx: ctx, Type: kv}}
 	}
@@ -192,22 +215,44 @@ func (a *latent) prepare(s *stream) (err error) {
 		w.attn.Reserve(s.ctx)
 		return w, nil
 	})
+	if err != nil || a.choice == nil {
+		return err
+	}
+	shape := *a.choice
+	w, err := share(s, shape, func() (*indexScratch, error) { return newIndexScratch(shape, s.max, s.ctx, s.Pool.Workers()), nil })
+	a.chosen = w
+	if a.index != nil {
+		a.index.prepare(s, w)
+	}
 	return err
 }
 
 func (a *latent) add(s *stream, mem layerState) error {
-	kv, w := mem.(kvLayer).KV, a.scratch
+	w := a.scratch
+	if p, ok := mem.(*parts); ok {
+		mem, a.index.keys = p.list[0], p.list[1].(*indexKeys)
+	}
+	kv := mem.(kvLayer).KV
 	s.in(a.norm, a.inputs)
-	products, n := [3]product{{}, {a.kva, w.kva, a.rank + a.rope}}, 2
+	products, n := [4]product{{}, {a.kva, w.kva, a.rank + a.rope}}, 2
 	if a.gated {
 		products[2], n = product{a.gate, w.gate, a.heads}, 3
 	}
 	if a.qa != nil {
 		products[0] = product{a.qa, w.qa, a.qRank}
+		if a.index != nil {
+			products[n] = product{a.index.k, a.index.key, a.index.dim}
+			products[n+1] = product{a.index.weights, a.chosen.weights, a.index.heads}
+			n += 2
+		}
 		s.linear.run(s.Compute, s.acts, products[:n]...)
 		w.qaActs.Reset(s.n, a.qRank)
 		s.Pool.Run(s.n, (*latentQuery)(a))
-		s.linear.run(s.Compute, w.qaActs, product{a.q, w.q, a.heads * a.keyDim()})
+		if a.index != nil {
+			s.linear.run(s.Compute, w.qaActs, product{a.q, w.q, a.heads * a.keyDim()}, product{a.index.q, a.chosen.queries, a.index.heads * a.index.dim})
+		} else {
+			s.linear.run(s.Compute, w.qaActs, product{a.q, w.q, a.heads * a.keyDim()})
+		}
 	} else {
 		products[0] = product{a.q, w.q, a.heads * a.keyDim()}
 		s.linear.run(s.Compute, s.acts, products[:n]...)
@@ -218,7 +263,14 @@ func (a *latent) add(s *stream, mem layerState) error {
 	} else {
 		w.headIn.Reset(s.n*a.heads, a.nope)
 	}
+	if a.index != nil {
+		a.chosen.begin(s, a.index.keys)
+	}
 	s.Pool.Run(s.n, (*latentTurn)(a))
+	if a.index != nil {
+		a.index.keys.advance(s.pos + s.n)
+		a.chosen.choose()
+	}
 	if err := a.attend(kv); err != nil {
 		return err
 	}
@@ -241,7 +293,7 @@ func (a *latent) attend(kv *attn.KV) error {
 				return err
 			}
 		}
-		w.attn.Run(s.Pool, kv, w.out, w.q, nil, s.n, s.pos)
+		a.look(kv, w.out, w.q)
 		return nil
 	}
 	width := a.rank + a.rope
@@ -252,11 +304,21 @@ func (a *latent) attend(kv *attn.KV) error {
 		}
 	}
 	w.byHead.run(s.Compute, w.headIn, a.kb, a.rank, w.query, width)
-	w.attn.Run(s.Pool, kv, w.seen, w.query, nil, s.n, s.pos)
+	a.look(kv, w.seen, w.query)
 	w.headOut.Reset(s.n*a.heads, a.rank)
 	s.Pool.Run(s.n, (*latentSeen)(a))
 	w.byHead.run(s.Compute, w.headOut, a.vb, a.valDim, w.out, a.valDim)
 	return nil
+}
+
+// look computes attention to all keys, or to those of the choice.
+func (a *latent) look(kv *attn.KV, out, q []float32) {
+	s := a.s
+	if a.choice == nil {
+		a.scratch.attn.Run(s.Pool, kv, out, q, nil, s.n, s.pos)
+		return
+	}
+	a.scratch.attn.RunSome(s.Pool, kv, out, q, nil, a.chosen.seen[:s.n*a.chosen.words], nil, s.n)
 }
 
 // latentQuery norms what queries are made of, a task of the pool with a token a part.
@@ -277,6 +339,9 @@ type latentTurn latent
 func (a *latentTurn) Do(_, t int) {
 	w, width, keyDim := a.scratch, a.rank+a.rope, a.nope+a.rope
 	row := a.turn.row(t)
+	if a.index != nil {
+		a.index.token(a.s, a.turn, t)
+	}
 	kva := w.kva[t*width:][:width]
 	vec.RMSNormHeads(kva[:a.rank], a.kvNorm.F32, a.s.eps)
 	a.turn.Apply(kva[a.rank:], a.rope, row)

@@ -87,6 +87,7 @@ type layerSpec interface {
 // state is the State of all families: a layerState for each layer.
 type state struct {
 	layers []layerState
+	views  []layerState   // what each block remembers: a layer, or several as parts
 	memory *flashio.Arena // off the Go heap; pages are touched as positions reach them
 	n, cap int
 	dirty  bool // a Forward has begun that has not ended well

@@ -20,6 +20,23 @@ func RMSNorm(dst, x, w []float32, eps float32) {
 	}
 }
 
+// LayerNorm sets x = (x - mean) / sqrt(variance + eps) * w + b.
+func LayerNorm(x, w, b []float32, eps float32) {
+	sum := 0.0
+	for _, v := range x {
+		sum += float64(v)
+	}
+	mean := float32(sum / float64(len(x)))
+	for i := range x {
+		x[i] -= mean
+	}
+	scale := rmsScale(x, eps)
+	w, b = w[:len(x)], b[:len(x)]
+	for i, v := range x {
+		x[i] = float32(float32(v*scale)*w[i]) + b[i]
+	}
+}
+
 // RMSNormHeads applies RMSNorm in place to each head of x, [heads x len(w)].
 func RMSNormHeads(x, w []float32, eps float32) {
 	for d := len(w); len(x) >= d && d > 0; x = x[d:] {
