@@ -65,6 +65,8 @@ type Config struct {
 
 	ExpertsUsed int    // experts of a token; 0: as the file says
 	ForceRoute  string // path of a recorded route that takes the routers' place
+
+	dense bool // the model that was opened has no experts
 }
 
 // DefaultConfig returns the defaults of the command line.

@@ -147,6 +147,10 @@ func (s *Session) openFile(ctx context.Context) error {
 		return err
 	}
 	info := s.arch.Info()
+	if info.MoELayers() == 0 {
+		s.cfg.dense, s.cfg.Stream = true, false
+		s.warnings = append(s.warnings, notMoE+". The model has no experts; it is computed from memory, or from the file's mapping with {dense-weights=mmap}")
+	}
 	if got := s.text.Tokenizer.Len(); got > info.Vocab {
 		return fmt.Errorf("%s: the vocabulary has %d tokens, but the embedding only %d rows", s.cfg.Model, got, info.Vocab)
 	}

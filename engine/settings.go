@@ -147,9 +147,15 @@ func rawIdle(c *Config) string {
 	return ""
 }
 
+// notMoE is why a dense model leaves most of this program nothing to do.
+const notMoE = "not MoE: nothing to stream"
+
 // streamIdle is the reason of what only matters while experts are streamed.
 func streamIdle(c *Config) string {
-	if c.Stream {
+	switch {
+	case c.dense:
+		return notMoE
+	case c.Stream:
 		return ""
 	}
 	return "nothing is streamed with {moe-stream=off}"
@@ -158,6 +164,10 @@ func streamIdle(c *Config) string {
 // lanesIdle is the reason of what decides how the drive is read.
 func lanesIdle(c *Config) string {
 	switch {
+	case c.dense && c.Dense == DenseAnon:
+		return notMoE + "; the drive is read through lanes at the start only"
+	case c.dense:
+		return notMoE
 	case c.Stream:
 		return ""
 	case c.Dense == DenseAnon:

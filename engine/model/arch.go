@@ -107,21 +107,12 @@ func Build(f *gguf.File, used int) (Arch, *Registry, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	experts, err := f.Meta.IntOr(name+".expert_count", 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", path, err)
-	}
 	known, ok := families[name]
 	switch {
-	case !ok && experts == 0 && len(f.Tensors) > 0:
-		return nil, nil, fmt.Errorf("%s: %q is a dense model, without experts to stream; bmoe runs Mixture-of-Experts models: %s",
-			path, name, strings.Join(Archs(), ", "))
 	case !ok:
 		return nil, nil, fmt.Errorf("%s: unknown architecture %q; known: %s", path, name, strings.Join(Archs(), ", "))
 	case len(f.Tensors) == 0:
 		return nil, nil, fmt.Errorf("%s: holds a vocabulary but no weights: its tokenizer and its chat template are all that can be used", path)
-	case experts == 0:
-		return nil, nil, fmt.Errorf("%s: says that it has no experts (%s.expert_count): a dense model cannot be streamed", path, name)
 	}
 	l := &loader{file: f, prefix: name + ".", reg: &Registry{}, topK: used}
 	a, err := known.build(l)

@@ -44,7 +44,13 @@ func (f *ffnScratch) bytes() int64 { return int64(len(f.hidden))*4 + f.acts.Byte
 // dense returns the weights whose tensors' names end in ending, for the activation.
 func (l *loader) dense(layer, embd, ff int, ending string, act kernel.Activation) dense {
 	name := l.names(layer)
-	d := dense{up: l.matrix(name("ffn_up"+ending), embd, ff), down: l.matrix(name("ffn_down"+ending), ff, embd)}
+	d := dense{down: l.matrix(name("ffn_down"+ending), ff, embd)}
+	if t, ok := l.file.Tensor(name("ffn_up" + ending + ".weight")); ok && act.Gated() && len(t.Dims) == 2 && t.Dims[1] == int64(2*ff) {
+		both := l.matrices(name("ffn_up"+ending), embd, []string{name("ffn_gate" + ending), name("ffn_up_only" + ending)}, ff, ff)
+		d.gate, d.up = both[0], both[1]
+		return d
+	}
+	d.up = l.matrix(name("ffn_up"+ending), embd, ff)
 	if act.Gated() {
 		d.gate = l.matrix(name("ffn_gate"+ending), embd, ff)
 	}

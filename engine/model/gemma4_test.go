@@ -72,7 +72,7 @@ func TestGemma4Refusals(t *testing.T) {
 		"tensor blk.2.post_norm.weight is":      func(m *gguftest.Model) { m.Take(t, "blk.2.post_norm.weight") },
 		"tensor blk.3.ffn_gate_inp.scale is":    func(m *gguftest.Model) { m.Take(t, "blk.3.ffn_gate_inp.scale") },
 		"tensor per_layer_model_proj.weight is": func(m *gguftest.Model) { m.Take(t, "per_layer_model_proj.weight") },
-		"gemma4.rope.dimension_count_swa":       func(m *gguftest.Model) { m.Set["gemma4.rope.dimension_count_swa"] = uint32(64) },
+		"rope over 64 entries of heads of 16":   func(m *gguftest.Model) { m.Set["gemma4.rope.dimension_count_swa"] = uint32(64) },
 	} {
 		path := gguftest.Rewrite(t, conform.Shared(t, "conformance/models/gemma4-ple.gguf"), edit)
 		if got := refusal(t, path); !strings.Contains(got, want) {

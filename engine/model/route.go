@@ -34,6 +34,9 @@ const maxGroups = 64
 
 // routing reads how many experts there are and how many are used.
 func (l *loader) routing(score scoring) routing {
+	if l.some("expert_count") == 0 {
+		l.fail(fmt.Errorf("%sexpert_count is 0: a dense model of this architecture is not known", l.prefix))
+	}
 	r := routing{experts: l.key("expert_count"), used: l.key("expert_used_count"), score: score}
 	if l.topK > 0 {
 		r.used = l.topK

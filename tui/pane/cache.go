@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bmoe/internal/units"
+	"bmoe/profile"
 	"bmoe/tui/term"
 )
 
@@ -15,7 +16,7 @@ func newCache(b base) Pane { return &cache{b} }
 func (p *cache) Title(w int) string {
 	th, c := p.th, &p.s.Cache
 	if !c.Streaming && !p.blank() {
-		return p.titled(w, []term.Part{th.Text(0, th.Dim, "not streaming")}, nil)
+		return p.titled(w, []term.Part{th.Text(0, th.Dim, notStreaming(p.s, "not streaming"))}, nil)
 	}
 	hit, policy := c.HitRun.Text(units.Percent, " %"), th.Labelled(2, "policy", term.CleanLine(c.Policy))
 	if p.of > 0 {
@@ -26,6 +27,14 @@ func (p *cache) Title(w int) string {
 	return p.titled(w, []term.Part{th.Labelled(0, "hit", hit), bar, now, policy}, []term.Part{th.Labelled(0, "hit", hit), now, policy})
 }
 
+// notStreaming says why nothing is streamed: text, where the model has experts.
+func notStreaming(s *profile.Snapshot, text string) string {
+	if s.Model.MoELayers == 0 {
+		return "not MoE: nothing to stream"
+	}
+	return text
+}
+
 func (p *cache) Rows() (want, most int) { return 3, 4 }
 
 func (p *cache) Render() []string {
@@ -34,7 +43,7 @@ func (p *cache) Render() []string {
 	}
 	th, s, c := p.th, p.s, &p.s.Cache
 	if !c.Streaming {
-		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", "experts are computed from the file's mapping"))})
+		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", notStreaming(p.s, "experts are computed from the file's mapping")))})
 	}
 	per := "a token:"
 	if p.of > 0 {

@@ -17,7 +17,7 @@ func newLanes(b base) Pane { return &lanes{b} }
 func (p *lanes) Title(w int) string {
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" && !p.blank() {
-		return p.titled(w, []term.Part{th.Text(0, th.Dim, "nothing is streamed")}, nil)
+		return p.titled(w, []term.Part{th.Text(0, th.Dim, notStreaming(p.s, "nothing is streamed"))}, nil)
 	}
 	st := term.Style("")
 	if l.Mode != "direct" {

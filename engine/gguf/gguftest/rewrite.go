@@ -32,6 +32,7 @@ func F32(name string, x []float32, dims ...int64) Tensor {
 
 // Model is the content of a file.
 type Model struct {
+	Keys    map[string]gguf.Value // as they are
 	Tensors []Tensor
 	Set     map[string]any // keys to add or to replace, or with nil to leave out
 }
@@ -63,7 +64,10 @@ func Rewrite(t testing.TB, from string, edit func(m *Model)) string {
 	}
 	f, err := gguf.Open(from)
 	must(err)
-	m := &Model{Set: map[string]any{}}
+	m := &Model{Set: map[string]any{}, Keys: map[string]gguf.Value{}}
+	for _, k := range f.Meta.Keys() {
+		m.Keys[k], _ = f.Meta.Get(k)
+	}
 	for _, x := range f.Tensors {
 		b, err := os.ReadFile(f.Shards[x.Shard].Path)
 		must(err)
