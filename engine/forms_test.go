@@ -113,6 +113,8 @@ func TestFamiliesStream(t *testing.T) {
 		"bailingmoe2",
 		"bailingmoe3",
 		"deepseek2",
+		"deepseek4",
+		"deepseek4-hca",
 		"ernie4_5-moe",
 		"gemma4",
 		"gemma4-ple",

@@ -256,6 +256,7 @@ const (
 	gelu
 	clampedSwiGLU
 	limitedSiLU
+	siluOfLimited
 	reluSquared
 )
 
@@ -276,6 +277,15 @@ func LimitedSiLU(limit float32) Activation {
 		return SiLU
 	}
 	return Activation{limitedSiLU, limit}
+}
+
+// SiLUOfLimited is silu(min(gate, limit)) * up, with up limited to -limit..limit. A limit
+// of 0 is none.
+func SiLUOfLimited(limit float32) Activation {
+	if limit == 0 {
+		return SiLU
+	}
+	return Activation{siluOfLimited, limit}
 }
 
 // Gated reports whether the activation takes a gate's product.
@@ -300,6 +310,12 @@ func (f Activation) apply(gate, up []float32) {
 		for i, g := range gate {
 			gate[i] = min(g, f.limit) * min(max(up[i], -f.limit), f.limit)
 		}
+	case siluOfLimited:
+		up = up[:len(gate)]
+		for i, g := range gate {
+			gate[i], up[i] = min(g, f.limit), min(max(up[i], -f.limit), f.limit)
+		}
+		vec.SiluMul(gate, gate, up)
 	case clampedSwiGLU:
 		// g sigmoid(a g) is silu(a g) / a.
 		up = up[:len(gate)]

@@ -62,8 +62,12 @@ func (j *aheadJob) bytes() int64 {
 func (j *aheadJob) run(s *stream, b *moe, lead int, to Ahead) {
 	j.s, j.n = s, 0
 	for next := b.next; next != nil && j.n < min(lead, MaxLead); next = next.next {
+		norm := next.routerNorm()
+		if norm == nil || next.hash != nil {
+			return // what a mixer will make of the streams is not known yet; and a hash asks no router
+		}
 		y := j.y[j.n*s.embd:][:s.embd]
-		vec.RMSNorm(y, s.x[:s.embd], next.routerNorm(), s.eps)
+		vec.RMSNorm(y, s.x[:s.embd], norm, s.eps)
 		j.acts[j.n].Reset(1, s.embd)
 		prepare(j.acts[j.n], s.Numerics, y, 0, 1, next.router)
 		j.blocks[j.n] = next

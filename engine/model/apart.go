@@ -24,7 +24,7 @@ type apart struct {
 func (l *loader) moeApart(layer, embd int, spec moeSpec) *moe {
 	name := l.names(layer)
 	vector := func(stem string) *Weight { return l.vector(name(stem), embd) }
-	m := &moe{moeSpec: spec, norm: vector(spec.input + ".weight"), router: l.weight(name("ffn_gate_inp.weight"), embd, spec.route.experts)}
+	m := &moe{moeSpec: spec, entry: entry{norm: vector(spec.input + ".weight")}, router: l.weight(name("ffn_gate_inp.weight"), embd, spec.route.experts)}
 	l.supported(m.router)
 	m.w = l.experts(name(""), embd, spec.ff, spec.route.experts, spec.act.Gated())
 	m.inputs = m.w.ins
@@ -40,12 +40,16 @@ func (a *apart) prepare(embd int) {
 	vec.Scale(a.routerNorm, inverseRoot(embd))
 }
 
-// routerNorm returns the weights of the norm of the router's input.
+// routerNorm returns the weights of the norm of the router's input; nil where a mixer
+// makes that of several streams.
 func (m *moe) routerNorm() []float32 {
 	if m.ownNorms {
 		return m.apart.routerNorm
 	}
-	return m.norm.F32
+	if m.entry.norm == nil {
+		return nil
+	}
+	return m.entry.norm.F32
 }
 
 // routeResidual computes the router's logits, and the shared expert's input.

@@ -56,7 +56,7 @@ type attentionShape struct {
 // attention is softmax attention over the layer's keys and values.
 type attention struct {
 	attentionSpec
-	norm         *Weight
+	entry        entry
 	q, k, v, o   *Weight
 	qNorm, kNorm *Weight   // [keyDim] or, wide, [heads*keyDim] and [kvHeads*keyDim]
 	sinkScores   *Weight   // [heads]
@@ -123,7 +123,7 @@ func (l *loader) attention(layer, embd int, spec attentionSpec) *attention {
 		}
 		qRows *= 2
 	}
-	a := &attention{attentionSpec: spec, norm: l.vector(name("attn_norm.weight"), embd)}
+	a := &attention{attentionSpec: spec, entry: l.entry(layer, "attn_norm", embd)}
 	var qkv []*Weight
 	switch {
 	case spec.from != nil:
@@ -222,7 +222,7 @@ func (a *attention) add(s *stream, mem layerState) error {
 	kv := mem.(kvLayer).KV
 	qd, kd, vd, od := a.heads*a.keyDim, a.kvHeads*a.keyDim, a.kvHeads*a.valDim, a.heads*a.valDim
 	w := a.scratch
-	s.in(a.norm, a.inputs)
+	s.in(a.entry, a.inputs)
 	products, n := [4]product{{a.q, w.q, qd}, {a.k, w.k, kd}, {a.v, w.v, vd}}, 3
 	switch a.gate {
 	case queryGate:

@@ -32,16 +32,18 @@ type stream struct {
 	eps      float32
 	scale    float32 // of what blocks add to the residual; 0: none
 	max, ctx int     // the largest batch, the longest context
+	streams  int     // of the residual: blocks read one vector of them, by a mixer, if there are several
 
 	// the batch
 	n, pos int     // tokens, and the position of the first
 	ids    []int32 // of the tokens
 
-	x       []float32    // [n x embd] the residual
+	x       []float32    // [n x streams*embd] the residual
 	y       []float32    // [n x embd] a block's normed input, then its output
 	acts    *kernel.Acts // y, as an input, in the forms that the block's matrices want
 	pending bool         // y holds an output that x lacks
 	post    *Weight      // norm of that output; nil: none
+	mixer   mixer        // that y came through, and takes it back; nil: there is one stream
 	linear  linear
 	shared  map[any]scratch
 
@@ -57,7 +59,7 @@ type scratch interface{ bytes() int64 }
 func newStream(c *Compute, d *decoder, n, ctx int) *stream {
 	embd := d.info.Embd
 	return &stream{Compute: c, embd: embd, eps: d.eps, scale: d.blockScale, max: n, ctx: ctx, shared: map[any]scratch{},
-		x: make([]float32, n*embd), y: make([]float32, n*embd), acts: kernel.NewActs(n, embd)}
+		streams: max(1, d.streams), x: make([]float32, n*embd*max(1, d.streams)), y: make([]float32, n*embd), acts: kernel.NewActs(n, embd)}
 }
 
 // share returns the scratch for a shape, made when a block first asks for it. Each
@@ -85,10 +87,44 @@ func (s *stream) bytes() int64 {
 	return n
 }
 
-// in adds what is pending to the residual and norms it. y, and acts in the forms
-// that inputs want, are then the input of a block.
-func (s *stream) in(norm *Weight, inputs []*Weight) {
-	s.norm, s.inputs = norm, inputs
+// mixer is how blocks take part in a residual of several streams: it makes their input
+// of all of them, and gives each its share of their output.
+type mixer interface {
+	prepare(s *stream) error
+	// mix makes y, and acts in the forms that inputs want, of the tokens from first on,
+	// which become the first ones there.
+	mix(s *stream, first int, inputs []*Weight)
+	// give adds a block's output for token t to the streams.
+	give(s *stream, t int, y []float32)
+}
+
+// entry is what a block reads the residual through: a norm, or a mixer.
+type entry struct {
+	norm  *Weight
+	mixer mixer
+}
+
+// entry returns that of a layer's block: the norm of that name, unless the family
+// mixes streams.
+func (l *loader) entry(layer int, norm string, embd int) entry {
+	if l.mixers != nil {
+		m := l.mixers(layer, norm)
+		l.model.mixers = append(l.model.mixers, m)
+		return entry{mixer: m}
+	}
+	return entry{norm: l.vector(l.names(layer)(norm+".weight"), embd)}
+}
+
+// in adds what is pending to the residual and norms or mixes it. y, and acts in the
+// forms that inputs want, are then the input of a block.
+func (s *stream) in(through entry, inputs []*Weight) {
+	if through.mixer != nil {
+		s.settle()
+		through.mixer.mix(s, 0, inputs)
+		s.mixer = through.mixer
+		return
+	}
+	s.norm, s.inputs = through.norm, inputs
 	s.acts.Reset(s.n, s.embd)
 	s.Pool.Run(s.n, (*streamIn)(s))
 	s.pending = false
@@ -122,6 +158,9 @@ type streamBare stream
 // Do implements pool.Task.
 func (s *streamBare) Do(_, t int) { prepare(s.acts, s.Numerics, s.x, t, t+1, s.inputs...) }
 
+// width returns the length of a token's residual.
+func (s *stream) width() int { return s.streams * s.embd }
+
 // settle adds what is pending to the residual, for whoever reads that.
 func (s *stream) settle() {
 	if s.pending {
@@ -140,6 +179,10 @@ func (s *streamSettle) Do(_, t int) {
 
 // give adds what a block has computed for token t to the residual.
 func (s *stream) give(t int, y []float32) {
+	if s.mixer != nil {
+		s.mixer.give(s, t, y)
+		return
+	}
 	x := s.x[t*s.embd:][:s.embd]
 	if s.post != nil {
 		vec.RMSNormHeads(y, s.post.F32, s.eps)

@@ -22,8 +22,11 @@ type decoder struct {
 	// softCap bounds the logits: cap * tanh(logit / cap); 0: it does not.
 	softCap float32
 	embd    *Weight
-	outNorm *Weight
+	streams int // of the residual; 0: one
+	mixers  []mixer
+	outNorm entry
 	out     *Weight
+	outs    []*Weight // out
 	layers  [][]step
 	specs   []remembering // the blocks with a memory, in order
 	lastMoE *moe          // of the layers so far
@@ -43,17 +46,25 @@ func (l *loader) decoder() *decoder { return l.decoderWithNorm("output_norm.weig
 
 // decoderWithNorm is decoder for families whose last norm has another name.
 func (l *loader) decoderWithNorm(norm string) *decoder {
+	d := l.bareDecoder()
+	d.outNorm.norm = l.vector(norm, d.info.Embd)
+	return d
+}
+
+// bareDecoder is decoder for families that have something else than a norm at the end.
+func (l *loader) bareDecoder() *decoder {
 	embd := l.key("embedding_length")
 	vocab := l.rowsOf("token_embd.weight")
 	d := &decoder{eps: float32(l.floatOr("attention.layer_norm_rms_epsilon", 1e-6))}
 	d.info = Info{Arch: l.arch(), Layers: l.layers(), Embd: embd, Vocab: vocab, Context: l.keyOr("context_length", 4096)}
 	d.embd = l.matrix("token_embd", embd, vocab)
-	d.outNorm = l.vector(norm, embd)
 	head := "output"
 	if !l.has("output.weight") {
 		head = "token_embd" // tied: a second object over the embedding's bytes
 	}
 	d.out = l.matrix(head, embd, vocab)
+	d.outs = []*Weight{d.out}
+	l.model = d
 	return d
 }
 
@@ -113,6 +124,11 @@ func (d *decoder) Prepare(c *Compute, n, ctx int) error {
 			}
 		}
 	}
+	for _, m := range d.mixers {
+		if err := m.prepare(s); err != nil {
+			return err
+		}
+	}
 	d.stream = s
 	return nil
 }
@@ -131,7 +147,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 		return err
 	}
 	s := d.stream
-	s.n, s.pos, s.ids, s.pending = len(ids), pos, ids, false
+	s.n, s.pos, s.ids, s.pending, s.mixer = len(ids), pos, ids, false, nil
 	s.Pool.Run(s.n, (*decoderEmbed)(d))
 	for i, steps := range d.layers {
 		if err := ctx.Err(); err != nil {
@@ -148,7 +164,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 		}
 		if s.OnLayer != nil {
 			s.settle()
-			s.OnLayer(i, s.x[:s.n*s.embd])
+			s.OnLayer(i, s.x[:s.n*s.width()])
 		}
 	}
 	d.head(logits)
@@ -162,10 +178,14 @@ type decoderEmbed decoder
 // Do implements pool.Task.
 func (d *decoderEmbed) Do(_, t int) {
 	s := d.stream
-	x := s.x[t*s.embd:][:s.embd]
+	all := s.x[t*s.width():][:s.width()]
+	x := all[:s.embd]
 	kernel.Row(x, &d.embd.Matrix, int(s.ids[t]))
 	if d.embdScale != 0 {
 		vec.Scale(x, d.embdScale)
+	}
+	for i := 1; i < s.streams; i++ {
+		copy(all[i*s.embd:], x)
 	}
 }
 
@@ -180,11 +200,15 @@ func (d *decoder) head(logits []float32) {
 	if len(logits) < s.n*d.info.Vocab {
 		first = s.n - 1
 	}
-	s.acts.Reset(s.n-first, s.embd)
-	for t := first; t < s.n; t++ {
-		vec.RMSNorm(s.y[(t-first)*s.embd:][:s.embd], s.x[t*s.embd:][:s.embd], d.outNorm.F32, s.eps)
+	if m := d.outNorm.mixer; m != nil {
+		m.mix(s, first, d.outs)
+	} else {
+		s.acts.Reset(s.n-first, s.embd)
+		for t := first; t < s.n; t++ {
+			vec.RMSNorm(s.y[(t-first)*s.embd:][:s.embd], s.x[t*s.embd:][:s.embd], d.outNorm.norm.F32, s.eps)
+		}
+		prepare(s.acts, s.Numerics, s.y, 0, s.n-first, d.outs...)
 	}
-	prepare(s.acts, s.Numerics, s.y, 0, s.n-first, d.out)
 	s.linear.run(s.Compute, s.acts, product{d.out, logits, d.info.Vocab})
 	if d.logitScale != 0 {
 		vec.Scale(logits[:(s.n-first)*d.info.Vocab], d.logitScale)

@@ -30,7 +30,7 @@ func (d deltaShape) channels() int { return (2*d.keyHeads + d.valueHeads) * d.si
 // holds for its query.
 type delta struct {
 	deltaSpec
-	norm        *Weight
+	entry       entry
 	qkv, gate   *Weight
 	fused       *Weight // in place of qkv and gate, a key head's rows together; nil: none
 	beta, alpha *Weight // [embd x valueHeads]
@@ -82,7 +82,7 @@ func (l *loader) deltaShape() deltaShape {
 func (l *loader) delta(layer, embd int, spec deltaSpec) *delta {
 	name := l.names(layer)
 	values := spec.valueHeads * spec.size
-	d := &delta{deltaSpec: spec, norm: l.vector(name("attn_norm.weight"), embd)}
+	d := &delta{deltaSpec: spec, entry: l.entry(layer, "attn_norm", embd)}
 	if l.has(name("ssm_in.weight")) {
 		d.fused = l.matrix(name("ssm_in"), embd, spec.channels()+values)
 		d.inputs = append(d.inputs, d.fused)
@@ -139,7 +139,7 @@ func (d *delta) prepare(s *stream) (err error) {
 func (d *delta) add(s *stream, mem layerState) error {
 	d.mem = mem.(*recurrentLayer)
 	w, values := d.scratch, d.valueHeads*d.size
-	s.in(d.norm, d.inputs)
+	s.in(d.entry, d.inputs)
 	var products [4]product
 	n := 0
 	if d.fused != nil {

@@ -20,7 +20,7 @@ type ffn struct {
 	dense
 	ff     int
 	act    kernel.Activation
-	norm   *Weight
+	entry  entry
 	post   *Weight // norm of what the block adds; nil: none
 	inputs []*Weight
 
@@ -59,7 +59,7 @@ func (l *loader) dense(layer, embd, ff int, ending string, act kernel.Activation
 
 // ffn returns the block of a layer; input is the name of its norm's tensor.
 func (l *loader) ffn(layer, embd, ff int, input string, act kernel.Activation) *ffn {
-	f := &ffn{dense: l.dense(layer, embd, ff, "", act), ff: ff, act: act, norm: l.vector(l.names(layer)(input+".weight"), embd)}
+	f := &ffn{dense: l.dense(layer, embd, ff, "", act), ff: ff, act: act, entry: l.entry(layer, input, embd)}
 	f.inputs = f.dense.inputs()
 	return f
 }
@@ -74,7 +74,7 @@ func (f *ffn) prepare(s *stream) (err error) {
 
 func (f *ffn) add(s *stream, _ layerState) error {
 	w := f.scratch
-	s.in(f.norm, f.inputs)
+	s.in(f.entry, f.inputs)
 	w.up = f.up.gated(s.Numerics)
 	rowBytes := w.up.RowBytes()
 	if f.gate != nil {

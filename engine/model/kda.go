@@ -20,7 +20,7 @@ func (k kdaShape) inner() int { return k.heads * k.size }
 // delta, whose state fades by a rate of its own for every entry of the key.
 type kda struct {
 	kdaShape
-	norm       *Weight
+	entry      entry
 	q, k, v    *Weight // [embd x inner]
 	fade, gate *Weight // [embd x inner]
 	beta       *Weight // [embd x heads]
@@ -58,7 +58,7 @@ func (w *kdaScratch) bytes() int64 {
 // kda returns the block of a layer.
 func (l *loader) kda(layer, embd int, shape kdaShape) *kda {
 	name, inner := l.names(layer), shape.inner()
-	k := &kda{kdaShape: shape, norm: l.vector(name("attn_norm.weight"), embd),
+	k := &kda{kdaShape: shape, entry: l.entry(layer, "attn_norm", embd),
 		q: l.matrix(name("attn_q"), embd, inner), k: l.matrix(name("attn_k"), embd, inner), v: l.matrix(name("attn_v"), embd, inner),
 		fade: l.matrix(name("ssm_f_a"), embd, inner), gate: l.matrix(name("ssm_g_a"), embd, inner), beta: l.matrix(name("ssm_beta"), embd, shape.heads)}
 	k.conv = l.convolution(shape.taps, inner, name("ssm_conv1d_q.weight"), name("ssm_conv1d_k.weight"), name("ssm_conv1d_v.weight"))
@@ -93,7 +93,7 @@ func (k *kda) prepare(s *stream) (err error) {
 func (k *kda) add(s *stream, mem layerState) error {
 	k.mem = mem.(*recurrentLayer)
 	w, inner := k.scratch, k.inner()
-	s.in(k.norm, k.inputs)
+	s.in(k.entry, k.inputs)
 	s.linear.run(s.Compute, s.acts, product{k.q, w.u, 3 * inner}, product{k.k, w.u[inner:], 3 * inner}, product{k.v, w.u[2*inner:], 3 * inner},
 		product{k.fade, w.decay, inner}, product{k.gate, w.gate, inner}, product{k.beta, w.beta, k.heads})
 	s.Pool.Run(k.heads, (*kdaIn)(k))

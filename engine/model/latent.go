@@ -35,7 +35,7 @@ func (a *latentShape) keyDim() int { return a.nope + a.rope }
 type latent struct {
 	latentShape
 	turn        *rotary
-	norm        *Weight
+	entry       entry
 	qa, qaNorm  *Weight // [embd x qRank], [qRank]; nil: queries come from the input
 	q           *Weight // [qRank or embd x heads*keyDim]
 	kva, kvNorm *Weight // [embd x rank+rope], [rank]
@@ -122,7 +122,7 @@ func (l *loader) latentRope(a latentShape) (r *rotary, sharper float32) {
 // latent returns the block of a layer.
 func (l *loader) latent(layer, embd int, shape latentShape, turn *rotary) *latent {
 	name := l.names(layer)
-	a := &latent{latentShape: shape, turn: turn, norm: l.vector(name("attn_norm.weight"), embd)}
+	a := &latent{latentShape: shape, turn: turn, entry: l.entry(layer, "attn_norm", embd)}
 	if a.qRank > 0 && l.has(name("attn_q_a.weight")) {
 		a.qa, a.qaNorm = l.matrix(name("attn_q_a"), embd, a.qRank), l.vector(name("attn_q_a_norm.weight"), a.qRank)
 		a.q = l.matrix(name("attn_q_b"), a.qRank, a.heads*a.keyDim())
@@ -233,7 +233,7 @@ func (a *latent) add(s *stream, mem layerState) error {
 		mem, a.index.keys = p.list[0], p.list[1].(*indexKeys)
 	}
 	kv := mem.(kvLayer).KV
-	s.in(a.norm, a.inputs)
+	s.in(a.entry, a.inputs)
 	products, n := [4]product{{}, {a.kva, w.kva, a.rank + a.rope}}, 2
 	if a.gated {
 		products[2], n = product{a.gate, w.gate, a.heads}, 3

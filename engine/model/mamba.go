@@ -27,7 +27,7 @@ func (m mambaShape) channels() int { return m.inner() + 2*m.groups*m.state }
 // input in, and is read.
 type mamba struct {
 	mambaShape
-	norm     *Weight
+	entry    entry
 	in, out  *Weight // [embd x inner+channels+heads]: output gate, convolution, steps
 	conv     convolution
 	dt, a, d *Weight // [heads] the step's bias, the rate of fading, which is negative, and what of the input passes by
@@ -74,7 +74,7 @@ func (l *loader) mambaShape() mambaShape {
 // mamba returns the block of a layer.
 func (l *loader) mamba(layer, embd int, shape mambaShape) *mamba {
 	name := l.names(layer)
-	m := &mamba{mambaShape: shape, norm: l.vector(name("attn_norm.weight"), embd)}
+	m := &mamba{mambaShape: shape, entry: l.entry(layer, "attn_norm", embd)}
 	m.in = l.matrix(name("ssm_in"), embd, m.inner()+m.channels()+m.heads)
 	m.conv = l.convolution(m.taps, m.channels(), name("ssm_conv1d.weight"))
 	m.conv.bias = l.floats(name("ssm_conv1d.bias"), m.channels())
@@ -112,7 +112,7 @@ func (m *mamba) prepare(s *stream) (err error) {
 func (m *mamba) add(s *stream, mem layerState) error {
 	m.mem = mem.(*recurrentLayer)
 	w := m.scratch
-	s.in(m.norm, m.inputs)
+	s.in(m.entry, m.inputs)
 	s.linear.run(s.Compute, s.acts, product{m.in, w.in, m.in.Rows})
 	s.Pool.Run((m.channels()+mambaPart-1)/mambaPart+1, (*mambaIn)(m))
 	s.Pool.Run(m.heads*panels(m.dim), (*mambaState)(m))

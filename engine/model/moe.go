@@ -1,6 +1,9 @@
 package model
 
 import (
+	"encoding/binary"
+	"fmt"
+
 	"bmoe/engine/kernel"
 	"bmoe/engine/kernel/vec"
 )
@@ -17,6 +20,9 @@ type moeSpec struct {
 	// 0: they are as long.
 	latent int
 
+	// hashed says that a token's experts are looked up by its id; the router weighs them.
+	hashed bool
+
 	// ownNorms says that router and shared expert read the residual through norms of their
 	// own, as gemma4 has it.
 	ownNorms bool
@@ -30,9 +36,10 @@ type moeSpec struct {
 type moe struct {
 	moeSpec
 	layer      int // set when the block is added to a model
-	norm       *Weight
+	entry      entry
 	router     *Weight // [embd x experts]
 	bias       *Weight // [experts] for the choice; nil: none
+	hash       *Weight // [used x vocab] the experts of each token by its id; nil: the router chooses
 	w          experts
 	shared     dense
 	sharedGate *Weight   // [embd]; nil: none
@@ -52,7 +59,7 @@ func (l *loader) moe(layer, embd int, spec moeSpec) *moe {
 	if spec.ownNorms {
 		return l.moeApart(layer, embd, spec)
 	}
-	m := &moe{moeSpec: spec, norm: l.vector(name(spec.input+".weight"), embd),
+	m := &moe{moeSpec: spec, entry: l.entry(layer, spec.input, embd),
 		router: l.matrix(name("ffn_gate_inp"), embd, spec.route.experts)}
 	m.w = l.experts(name(""), m.width(embd), spec.ff, spec.route.experts, spec.act.Gated())
 	m.inputs = []*Weight{m.router}
@@ -64,6 +71,12 @@ func (l *loader) moe(layer, embd int, spec moeSpec) *moe {
 	}
 	if spec.route.biased {
 		m.bias = l.floats(name("exp_probs_b.bias"), spec.route.experts)
+	}
+	if spec.hashed {
+		cols := l.key("expert_used_count") // a setting may take fewer of them
+		if m.hash = l.table(name("ffn_gate_tid2eid.weight"), cols, l.model.info.Vocab); spec.route.used > cols {
+			l.fail(fmt.Errorf("tensor %s has %d experts for a token, not %d", m.hash.Name, cols, spec.route.used))
+		}
 	}
 	if spec.sharedFF > 0 {
 		m.shared = l.dense(layer, embd, spec.sharedFF, "_shexp", spec.sharedAct)
@@ -89,19 +102,34 @@ func (m *moe) prepare(s *stream) (err error) {
 	if m.ownNorms {
 		m.apart.prepare(s.embd)
 	}
+	if m.hash != nil {
+		if err := m.checkHash(); err != nil {
+			return err
+		}
+	}
 	shape := moeShape{experts: m.route.experts, used: m.route.used, width: m.width(s.embd), ff: m.ff, embd: s.embd, sharedFF: m.sharedFF,
 		latent: m.latent > 0, ownNorms: m.ownNorms, steered: m.route.steered()}
 	m.job, err = share(s, shape, func() (*moeJob, error) { return newMoEJob(shape, s.max, s.Pool.Workers()), nil })
 	return err
 }
 
+// checkHash refuses a table that names experts which there are not.
+func (m *moe) checkHash() error {
+	for i := 0; i < len(m.hash.Data); i += 4 {
+		if id := binary.LittleEndian.Uint32(m.hash.Data[i:]); id >= uint32(m.route.experts) {
+			return fmt.Errorf("tensor %s: token %d has expert %d of %d", m.hash.Name, i/m.hash.RowBytes(), id, m.route.experts)
+		}
+	}
+	return nil
+}
+
 func (m *moe) add(s *stream, _ layerState) error {
 	if m.ownNorms {
 		m.routeResidual(s)
-		s.in(m.norm, m.inputs)
+		s.in(m.entry, m.inputs)
 		return m.job.run(s, m)
 	}
-	s.in(m.norm, m.inputs)
+	s.in(m.entry, m.inputs)
 	products := [3]product{{m.router, m.job.logits, m.route.experts}}
 	n := 1
 	if m.sharedGate != nil {

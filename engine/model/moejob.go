@@ -1,6 +1,7 @@
 package model
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 
 	"bmoe/engine/expert"
@@ -179,7 +180,17 @@ func (m *moeRoute) Do(_, t int) {
 		bias = m.b.bias.F32
 	}
 	ids, weights := m.ids[t*k:][:k], m.weights[t*k:][:k]
-	m.b.route.choose(m.logits[t*e:][:e], steer, bias, ids, weights)
+	if hash := m.b.hash; hash != nil {
+		row := hash.Data[int(m.s.ids[t])*hash.RowBytes():][:4*k]
+		ids := m.ids[t*k:][:k]
+		for i := range ids {
+			ids[i] = int32(binary.LittleEndian.Uint32(row[4*i:]))
+		}
+		m.b.route.rate(m.logits[t*e:][:e])
+		m.b.route.weigh(m.logits[t*e:][:e], ids, m.weights[t*k:][:k])
+	} else {
+		m.b.route.choose(m.logits[t*e:][:e], steer, bias, ids, weights)
+	}
 	if m.s.Force != nil {
 		m.s.Force(m.b.layer, m.s.pos+t, ids, weights)
 	}

@@ -16,6 +16,8 @@ const (
 	scoreSigmoid scoring = 2 // of each expert alone
 	// scoreChosen takes the logits as they are; the chosen ones' softmax is their weights.
 	scoreChosen scoring = 3
+	// scoreRootSoftplus is the square root of the softplus, of each expert alone.
+	scoreRootSoftplus scoring = 4
 )
 
 // routing is how a family turns router logits into experts and weights.
@@ -51,8 +53,8 @@ func (l *loader) routing(score scoring) routing {
 // (def by default), groups, normalisation and a scale; and files may have a bias.
 func (l *loader) routingByKeys(def scoring) routing {
 	r := l.routing(scoring(l.keyOr("expert_gating_func", int(def))))
-	if r.score < scoreSoftmax || r.score > scoreChosen {
-		l.fail(fmt.Errorf("%sexpert_gating_func is %d; known: 1 (softmax), 2 (sigmoid), 3 (softmax of the chosen)", l.prefix, r.score))
+	if r.score < scoreSoftmax || r.score > scoreRootSoftplus {
+		l.fail(fmt.Errorf("%sexpert_gating_func is %d; known: 1 (softmax), 2 (sigmoid), 3 (softmax of the chosen), 4 (root of softplus)", l.prefix, r.score))
 	}
 	r.biased, r.normalise = true, l.boolOr("expert_weights_norm", false)
 	r.scale = float32(l.floatOr("expert_weights_scale", 0))
@@ -76,14 +78,7 @@ const minWeightSum = 6.103515625e-5
 // weights. logits is overwritten with the scores, and steer, of the same length
 // where the routing is steered, with what the experts rank by; bias may be nil.
 func (r *routing) choose(logits, steer, bias []float32, ids []int32, weights []float32) {
-	switch r.score {
-	case scoreSoftmax:
-		vec.Softmax(logits)
-	case scoreSigmoid:
-		for i, x := range logits {
-			logits[i] = vec.Sigmoid32(x)
-		}
-	}
+	r.rate(logits)
 	rank := logits
 	if bias != nil || r.groups > 1 {
 		copy(steer, logits)
@@ -96,6 +91,27 @@ func (r *routing) choose(logits, steer, bias []float32, ids []int32, weights []f
 		rank = steer
 	}
 	vec.TopK(ids, rank)
+	r.weigh(logits, ids, weights)
+}
+
+// rate turns logits into scores.
+func (r *routing) rate(logits []float32) {
+	switch r.score {
+	case scoreSoftmax:
+		vec.Softmax(logits)
+	case scoreSigmoid:
+		for i, x := range logits {
+			logits[i] = vec.Sigmoid32(x)
+		}
+	case scoreRootSoftplus:
+		for i, x := range logits {
+			logits[i] = float32(math.Sqrt(float64(vec.Softplus32(x))))
+		}
+	}
+}
+
+// weigh gives the chosen experts their weights, by their scores.
+func (r *routing) weigh(logits []float32, ids []int32, weights []float32) {
 	sum := float32(0)
 	for i, id := range ids {
 		weights[i] = logits[id]

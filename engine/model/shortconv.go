@@ -8,7 +8,7 @@ import (
 // shortConv is a mixer that remembers a few tokens: a convolution between two gates.
 type shortConv struct {
 	taps, embd int
-	norm       *Weight
+	entry      entry
 	in, out    *Weight // [embd x 3*embd]: the gates before and behind, then the input; [embd x embd]
 	conv       convolution
 	inputs     []*Weight
@@ -44,7 +44,7 @@ const shortConvPart = 128
 // shortConv returns the block of a layer.
 func (l *loader) shortConv(layer, embd int) *shortConv {
 	name := l.names(layer)
-	c := &shortConv{taps: l.key("shortconv.l_cache"), embd: embd, norm: l.vector(name("attn_norm.weight"), embd),
+	c := &shortConv{taps: l.key("shortconv.l_cache"), embd: embd, entry: l.entry(layer, "attn_norm", embd),
 		in: l.matrix(name("shortconv.in_proj"), embd, 3*embd), out: l.matrix(name("shortconv.out_proj"), embd, embd)}
 	c.conv = l.convolution(c.taps, embd, name("shortconv.conv.weight"))
 	c.inputs, c.outputs = []*Weight{c.in}, []*Weight{c.out}
@@ -73,7 +73,7 @@ func (c *shortConv) prepare(s *stream) (err error) {
 func (c *shortConv) add(s *stream, mem layerState) error {
 	c.mem = mem.(*recurrentLayer)
 	w := c.scratch
-	s.in(c.norm, c.inputs)
+	s.in(c.entry, c.inputs)
 	s.linear.run(s.Compute, s.acts, product{c.in, w.in, 3 * c.embd})
 	s.Pool.Run((c.embd+shortConvPart-1)/shortConvPart, (*shortConvMix)(c))
 	w.acts.Reset(s.n, c.embd)

@@ -128,6 +128,9 @@ type loader struct {
 	used   map[string]bool
 	topK   int // experts of a token; 0: as the file says
 	err    error
+
+	model  *decoder                           // that is being built
+	mixers func(layer int, norm string) mixer // of families whose residual is several streams
 }
 
 func (l *loader) fail(err error) {
@@ -318,6 +321,15 @@ func (l *loader) matrices(fused string, cols int, stems []string, rows ...int) [
 		row0 += rows[i]
 	}
 	return ws
+}
+
+// table returns a tensor of 32-bit integers, which nothing is multiplied by.
+func (l *loader) table(name string, cols, rows int) *Weight {
+	w := l.weight(name, cols, rows)
+	if l.err == nil && w.Type != quant.I32 {
+		l.fail(fmt.Errorf("tensor %s has type %v, want I32", name, w.Type))
+	}
+	return w
 }
 
 func (l *loader) supported(w *Weight) {

@@ -138,6 +138,12 @@ func (a *Attn) Bytes() int64 {
 // workers of p. sinks, one for each of the heads if not nil, is a score that takes
 // part in the softmax and has no value. n is at most the cache's Batch.
 func (a *Attn) Run(p *pool.Pool, kv *KV, out, q, sinks []float32, n, pos0 int) {
+	a.check(p, kv, sinks, n, pos0)
+	a.run(p, kv, out, q, sinks, nil, nil, n, pos0)
+}
+
+// check panics if a call does not fit.
+func (a *Attn) check(p *pool.Pool, kv *KV, sinks []float32, n, pos0 int) {
 	if kv.Heads != a.KVHeads || kv.KeyDim != a.KeyDim || kv.ValDim != a.ValDim || pos0 < 0 || pos0+n > kv.Len() || p.Workers() > len(a.work) {
 		panic(fmt.Sprintf("attn: attention of %d queries from position %d does not fit a cache of %d x (%d, %d) with %d positions, or %d workers",
 			n, pos0, kv.Heads, kv.KeyDim, kv.ValDim, kv.Len(), p.Workers()))
@@ -145,7 +151,13 @@ func (a *Attn) Run(p *pool.Pool, kv *KV, out, q, sinks []float32, n, pos0 int) {
 	if sinks != nil && len(sinks) != a.Heads || n > kv.Batch() || kv.from > kv.seenFrom(pos0) {
 		panic(fmt.Sprintf("attn: attention of %d queries from position %d with %d sinks, of a cache that has positions from %d on", n, pos0, len(sinks), kv.from))
 	}
-	a.run(p, kv, out, q, sinks, nil, nil, n, pos0)
+}
+
+// RunSums is Run without sinks, for results that are joined with others: sums receives
+// what RunSome says.
+func (a *Attn) RunSums(p *pool.Pool, kv *KV, out, q, sums []float32, n, pos0 int) {
+	a.check(p, kv, nil, n, pos0)
+	a.run(p, kv, out, q, nil, nil, sums, n, pos0)
 }
 
 // RunSome is Run for queries that see any of the keys in the cache, which need not be
