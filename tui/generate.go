@@ -267,21 +267,37 @@ func (m *Model) shutDown() error {
 	return nil
 }
 
-// job is a command that uses the engine. A panic in it ends the program in
-// good order: the terminal is restored before the trace is printed.
+// job is a command that uses the engine.
 func (m *Model) job(f func() tea.Msg) tea.Cmd {
 	jobs := &m.jobs
-	return func() (msg tea.Msg) {
+	return func() tea.Msg {
 		if !jobs.enter() {
 			return nil
 		}
 		defer jobs.leave()
+		return guarded("engine", f)()
+	}
+}
+
+// guarded is a command, or the commands that it comes to, a panic in which ends
+// the program in good order: the terminal is given back first.
+func guarded(where string, f tea.Cmd) tea.Cmd {
+	if f == nil {
+		return nil
+	}
+	return func() (msg tea.Msg) {
 		defer func() {
 			if v := recover(); v != nil {
-				msg = panicMsg{PanicError{crash.New("engine", v, debug.Stack())}}
+				msg = panicMsg{PanicError{crash.New(where, v, debug.Stack())}}
 			}
 		}()
-		return f()
+		msg = f()
+		if batch, ok := msg.(tea.BatchMsg); ok {
+			for i := range batch {
+				batch[i] = guarded(where, batch[i])
+			}
+		}
+		return msg
 	}
 }
 

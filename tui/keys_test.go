@@ -301,7 +301,7 @@ func TestAPasteIsOneMessage(t *testing.T) {
 	}
 	h.keys("enter")
 	h.wait("the answer", func() bool { return h.m.state == idle })
-	want := "first\nsecond\nthird\n    fourth[31m"
+	want := "first\nsecond\nthird\n    fourth^[[31m"
 	if len(f.prompts) != 1 || f.prompts[0] != want {
 		t.Fatalf("sent %q, want %q", f.prompts, want)
 	}

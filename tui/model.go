@@ -130,7 +130,7 @@ func (m *Model) Init() tea.Cmd {
 	if !m.term.NoColor && !m.term.ASCII { // the others might print the question
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
-	return tea.Batch(cmds...)
+	return guarded("screen", tea.Batch(cmds...))
 }
 
 // Messages of our own.
@@ -169,6 +169,10 @@ type (
 // Update takes one message. It does no input or output and computes nothing
 // that grows with the session.
 func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	return m, guarded("screen", m.update(msg))
+}
+
+func (m *Model) update(msg tea.Msg) tea.Cmd {
 	if _, tick := msg.(tickMsg); !tick {
 		m.promptRows = nil // time alone does not change the prompt
 	}
@@ -186,7 +190,7 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.chat.rewrap()
 		}
 	case tea.KeyPressMsg:
-		return m, m.key(msg)
+		return m.key(msg)
 	case tea.PasteMsg:
 		m.paste(msg.Content)
 	case tea.MouseWheelMsg:
@@ -194,34 +198,34 @@ func (m *Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.MouseClickMsg:
 		m.click(msg)
 	case tickMsg:
-		return m, m.onTick(msg)
+		return m.onTick(msg)
 	case openedMsg:
-		return m, m.onOpened(msg)
+		return m.onOpened(msg)
 	case doneMsg:
-		return m, m.onDone(msg)
+		return m.onDone(msg)
 	case appliedMsg:
-		return m, m.onApplied(msg)
+		return m.onApplied(msg)
 	case interruptMsg:
 		m.interrupted = true
-		return m, tea.Quit
+		return tea.Quit
 	case panicMsg:
 		m.panicked = &msg.PanicError
-		return m, tea.Quit
+		return tea.Quit
 	case resumedMsg:
-		return m, m.resumed(msg)
+		return m.resumed(msg)
 	case tea.FocusMsg: // what was drawn over it meanwhile nobody knows
-		return m, tea.ClearScreen
+		return tea.ClearScreen
 	case tea.BlurMsg:
 	case newChatMsg:
 		cmd := m.settle()
 		m.say(m.th.Accent, "new chat")
-		return m, cmd
+		return cmd
 	default:
 		if m.focus == onPrompt { // what the prompt asked for itself, such as the clipboard
-			return m, m.updatePrompt(msg)
+			return m.updatePrompt(msg)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // retheme changes the colours once the terminal has told its background.

@@ -1,7 +1,8 @@
 package tui
 
 import (
-	"strings"
+	"bmoe/internal/units"
+	"bmoe/tui/term"
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
@@ -48,25 +49,46 @@ func newPrompt() textarea.Model {
 }
 
 // updatePrompt passes a message to the prompt, whose height may change by it.
+// What is typed is cleaned: what the prompt shows is what is sent, so nothing can
+// hide in it.
 func (m *Model) updatePrompt(msg tea.Msg) tea.Cmd {
+	if k, ok := msg.(tea.KeyPressMsg); ok && k.Text != "" {
+		if k.Text = m.cleaned(k.Text); k.Text == "" {
+			return nil
+		}
+		msg = k
+	}
 	var cmd tea.Cmd
 	before := m.prompt.Height()
 	m.prompt, cmd = m.prompt.Update(msg)
+	if _, typed := msg.(tea.KeyPressMsg); !typed { // it may be the clipboard, which the prompt reads itself
+		if text := m.prompt.Value(); term.Hidden(text) > 0 {
+			m.prompt.SetValue(m.cleaned(text))
+		}
+	}
 	if m.prompt.Height() != before {
 		m.layout()
 	}
 	return cmd
 }
 
-// paste puts pasted text into the prompt, whole: its lines are one message.
+// paste puts pasted text into the prompt, whole: its lines are one message. It
+// goes there from wherever the screen is.
 func (m *Model) paste(text string) {
 	if m.screen != mainScreen {
-		return
+		m.toggleScreen(mainScreen)
 	}
 	m.setFocus(onPrompt)
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	m.prompt.InsertString(strings.ReplaceAll(text, "\r", "\n"))
+	m.prompt.InsertString(m.cleaned(text))
 	m.layout()
+}
+
+// cleaned is text for the prompt, and says what was left out of it.
+func (m *Model) cleaned(text string) string {
+	if n := term.Hidden(text); n > 0 {
+		m.say(m.th.Read, units.Plural(int64(n), "invisible character")+" left out of the prompt")
+	}
+	return term.Clean(text)
 }
 
 // history is what has been sent, to be called back with Up and Down.

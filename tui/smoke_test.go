@@ -260,7 +260,7 @@ func TestAPanicRestoresTheTerminal(t *testing.T) {
 	r := inTerminal(t, 80, 24, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { return panicky{f}, nil }})
 	r.waitFor("idle")
 	r.types("hello\r")
-	if err := r.restored(); err == nil || !strings.Contains(err.Error(), "failed within itself: engine: a bug in the engine") {
+	if err := r.restored(); err == nil || !strings.Contains(err.Error(), "failed within itself: engine: panic with a value of type string in bmoe/tui.panicky.Generate") {
 		t.Errorf("returned %v", err)
 	}
 }

@@ -17,11 +17,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"bmoe/internal/cli"
+	"bmoe/internal/crash"
 	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 )
 
 func main() {
+	cli.EndOnPanic("bmoe-iobench")
+	defer crash.Catch("program")
 	cli.IgnoreBrokenPipe()
 	ctx, stop := interrupt.Context(context.Background())
 	defer stop()

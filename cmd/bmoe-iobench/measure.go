@@ -12,6 +12,7 @@ import (
 
 	"bmoe/flashio"
 	"bmoe/internal/clock"
+	"bmoe/internal/crash"
 	"bmoe/internal/host"
 	"bmoe/internal/stats"
 	"bmoe/internal/units"
@@ -302,6 +303,7 @@ func startLoad(threads int) *load {
 	l := &load{}
 	for range threads {
 		l.wait.Go(func() {
+			defer crash.Catch("load")
 			x := uint64(1)
 			for !l.stop.Load() {
 				for range 4096 {

@@ -9,16 +9,27 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"bmoe/flashio"
+	"bmoe/internal/cli"
+	"bmoe/internal/crash"
 )
 
 // asProgram makes the test binary run as the program: exit codes and streams are
 // part of what is tested, and no compiler is needed where the tests run.
 const asProgram = "BMOE_IOBENCH_AS_PROGRAM"
 
+// faultVariable makes the lanes of the program fail within themselves.
+const faultVariable = "BMOE_IOBENCH_TEST_FAULT"
+
 func TestMain(m *testing.M) {
+	if os.Getenv(faultVariable) != "" {
+		flashio.System = faultyOpener{flashio.System}
+	}
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
@@ -326,5 +337,43 @@ func TestHardLinkIsRemoved(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("left behind: %v (%v)", entries, err)
+	}
+}
+
+type faultyOpener struct{ flashio.Opener }
+
+func (o faultyOpener) Open(path string, direct bool) (flashio.Handle, error) {
+	h, err := o.Opener.Open(path, direct)
+	return faultyHandle{h}, err
+}
+
+type faultyHandle struct{ flashio.Handle }
+
+func (h faultyHandle) ReadAt(p []byte, off int64) (int, error) {
+	if len(p) < faultyRead { // opening tries a small one
+		return h.Handle.ReadAt(p, off)
+	}
+	panic("a fault on a lane")
+}
+
+const faultyRead = 64 << 10
+
+// A failure on a lane ends in one line, without a stack unless it is asked for.
+func TestAFaultOnALaneIsOneLine(t *testing.T) {
+	state := tempDir(t)
+	for _, debug := range []string{"", "1"} {
+		cmd := program("--model", testFile(t, 4<<20), "--seconds", "0.1", "--lanes", "1", "--slice-kb", strconv.Itoa(faultyRead>>10))
+		cmd.Env = append(cmd.Env, faultVariable+"=1", crash.DirVariable+"="+state, crash.DebugVariable+"="+debug)
+		_, stderr, code := wait(t, cmd, nil)
+		line, rest, _ := strings.Cut(stderr, "\n")
+		if code != cli.Failed || !strings.HasPrefix(line, "bmoe-iobench: failed within itself: lane: ") || !strings.Contains(line, "faultyHandle.ReadAt") {
+			t.Errorf("exit code %d: %s", code, stderr)
+		}
+		if shown := strings.Contains(rest, "a fault on a lane") && strings.Contains(rest, "goroutine"); shown != (debug != "") || !shown && rest != "" {
+			t.Errorf("BMOE_DEBUG=%s shows %q", debug, rest)
+		}
+	}
+	if reports, err := filepath.Glob(filepath.Join(state, "crash-*.txt")); err != nil || len(reports) != 2 {
+		t.Errorf("reports: %q, %v", reports, err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"bmoe/engine/gguf/synth"
 	"bmoe/internal/cli"
 	"bmoe/internal/clock"
+	"bmoe/internal/crash"
 	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 	"bmoe/internal/units"
@@ -24,6 +25,8 @@ import (
 )
 
 func main() {
+	cli.EndOnPanic("bmoe-mkmodel")
+	defer crash.Catch("program")
 	cli.IgnoreBrokenPipe()
 	ctx, stop := interrupt.Context(context.Background())
 	defer stop()

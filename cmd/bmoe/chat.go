@@ -8,6 +8,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/crash"
 	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 	"bmoe/tui"
@@ -82,7 +83,7 @@ func watched() (stop func()) {
 	debug.SetTraceback("all") // into the report; on the screen it would not be seen
 	return func() {
 		end()
-		if os.Getenv(debugVariable) == "" {
+		if os.Getenv(crash.DebugVariable) == "" {
 			debug.SetTraceback("none")
 		}
 	}

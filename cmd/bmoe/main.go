@@ -24,15 +24,11 @@ import (
 	"bmoe/tui"
 )
 
-// debugVariable names the environment variable that shows the stack of a
-// failure within the program.
-const debugVariable = "BMOE_DEBUG"
-
 func main() {
 	if tty.Watch(versionText()) {
 		return
 	}
-	if os.Getenv(debugVariable) == "" {
+	if os.Getenv(crash.DebugVariable) == "" {
 		debug.SetTraceback("none") // what ends the program without having been caught
 	}
 	crash.Handle(func(p *crash.Panic) { os.Exit(fail(p)) })

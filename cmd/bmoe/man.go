@@ -6,6 +6,7 @@ import (
 
 	"bmoe/engine/demo"
 	"bmoe/internal/cli"
+	"bmoe/internal/crash"
 )
 
 // roff protects a text from the formatter: a backslash begins a request within
@@ -67,5 +68,6 @@ func manPage(sections []section) string {
 var environment = [][2]string{
 	{demo.DirVariable, "is the folder of the demo model"},
 	{"NO_COLOR", "turns colours off"},
-	{debugVariable + "=1", "shows the stack if the program fails within itself"},
+	{crash.DebugVariable + "=1", "shows the stack if the program fails within itself"},
+	{crash.DirVariable, "is the folder of the reports of such failures"},
 }

@@ -34,7 +34,8 @@ import (
 )
 
 // faultVariable makes the program of the tests fail within itself: on a lane,
-// on a compute worker, or in a way that cannot be recovered from. armVariable
+// on a compute worker, on a goroutine that is not the program's, or in a way that
+// cannot be recovered from. armVariable
 // names a file: a lane fails once it is there.
 const (
 	faultVariable = "BMOE_TEST_FAULT"
@@ -99,7 +100,7 @@ type faultyHandle struct{ flashio.Handle }
 
 func (h faultyHandle) ReadAt(p []byte, off int64) (int, error) {
 	if _, err := os.Stat(os.Getenv(armVariable)); err == nil {
-		panic(fmt.Sprintf("no room for %q", asked))
+		panic("no room for " + asked)
 	}
 	return h.Handle.ReadAt(p, off)
 }
@@ -110,7 +111,11 @@ type faultyEngine struct {
 }
 
 func (e faultyEngine) Generate(ctx context.Context, r backend.Request) (*backend.Run, error) {
-	if e.fault == "fatal" {
+	switch e.fault {
+	case "stranger": // a goroutine of somebody who does not know of Catch
+		go func() { panic("this is " + asked) }()
+		select {}
+	case "fatal":
 		debug.SetMaxStack(1 << 20)
 		return nil, errors.New(strings.Repeat("x", deep(1)))
 	}
@@ -380,14 +385,15 @@ func TestFaultsGiveTheTerminalBack(t *testing.T) {
 		place string // in the report
 		line  string // on the terminal
 	}{
-		{"lane", cli.Failed, "faultyHandle.ReadAt", "failed within itself: lane: no room for"},
-		{"worker", cli.Failed, "faultyLoop).Work", "failed within itself: engine: a fault on a worker"},
+		{"lane", cli.Failed, "faultyHandle.ReadAt", "failed within itself: lane: panic with a value of type string in bmoe/cmd/bmoe.faultyHandle.ReadAt (terminal_unix_test.go:"},
+		{"worker", cli.Failed, "faultyLoop).Work", "failed within itself: engine: panic with a value of type string in bmoe/cmd/bmoe.(*faultyLoop).Work (terminal_unix_test.go:"},
+		{"stranger", 2, "faultyEngine.Generate", "failed within itself: panic: its text is left out"},
 		{"fatal", 2, "bmoe.deep", "failed within itself: a fatal error of the runtime"},
 	} {
 		t.Run(c.fault, func(t *testing.T) {
 			dir := conform.TempDir(t)
 			arm := filepath.Join(dir, "armed")
-			x := inTerminalThat(t, terminalKind{w: 120, h: 30, env: []string{
+			x := inTerminalThat(t, terminalKind{w: 200, h: 30, env: []string{
 				faultVariable + "=" + c.fault, armVariable + "=" + arm, crash.DirVariable + "=" + filepath.Join(dir, "state")}})
 			x.waitFor("idle")
 			if err := os.WriteFile(arm, nil, 0o600); err != nil {
@@ -399,7 +405,7 @@ func TestFaultsGiveTheTerminalBack(t *testing.T) {
 			x.endsWith(c.code)
 			x.waitForText("bmoe: "+c.line, "the report is ")
 			x.gaveBack()
-			if s := x.screen(); strings.Contains(s, "goroutine") || strings.Count(s, "bmoe: ") != 1 {
+			if s := x.screen(); strings.Contains(s, "goroutine") || strings.Contains(s, asked) || strings.Count(s, "bmoe: ") != 1 {
 				t.Errorf("more than a line:\n%s", s)
 			}
 			reports, err := filepath.Glob(filepath.Join(dir, "state", "crash-*.txt"))

@@ -1,5 +1,5 @@
 // Package cli holds what bmoe's commands have in common: exit codes, errors in the
-// command line, the one line that tells of an error, standard output.
+// command line, the one line that tells of an error or a panic, standard output.
 package cli
 
 import (
@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
+	"bmoe/internal/crash"
 	"bmoe/tui/term"
 )
 
@@ -59,6 +61,15 @@ func Tell(stderr io.Writer, command string, err error, code int) {
 		hint = " (--help lists the flags)"
 	}
 	fmt.Fprintf(stderr, "%s: %s%s\n", command, term.CleanLine(err.Error()), hint)
+}
+
+// EndOnPanic makes a panic on any goroutine that defers crash.Catch end the command
+// in good order: with a report, one line that tells of it, and Failed.
+func EndOnPanic(command string) {
+	crash.Handle(func(p *crash.Panic) {
+		p.Tell(command, command, nil)
+		os.Exit(Failed)
+	})
 }
 
 // Finish tells of an error, if there is one, and returns the exit code.

@@ -9,15 +9,19 @@ package crash
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"sync"
 	"sync/atomic"
 )
 
 // Panic is a panic that was caught.
 type Panic struct {
 	Where string // the goroutine, in a word or two: lane, compute worker
-	Value any    // what was passed to panic
+	Value any    // what was passed to panic; it may hold a prompt
 	Stack []byte // of that goroutine
 }
 
@@ -58,18 +62,59 @@ func New(where string, value any, stack []byte) *Panic {
 	return p
 }
 
-// String is the panic in one line, without texts that it may quote.
+// String says in one line what kind of panic it was and where. Of what was passed
+// to panic it tells the type only, unless the runtime made it: texts are built of
+// others, and a prompt may be among them.
 func (p *Panic) String() string {
-	text := ""
-	switch v := p.Value.(type) {
-	case runtime.Error:
-		text = v.Error()
-	case error:
-		text = fmt.Sprintf("%T: %v", v, v)
-	case string:
-		text = v
-	default:
-		text = fmt.Sprintf("%T", v) // fmt would show all that it holds
+	kind := fmt.Sprintf("%T", p.Value)
+	what := "panic with a value of type " + kind
+	if v, ok := p.Value.(runtime.Error); ok && strings.HasPrefix(strings.TrimPrefix(kind, "*"), "runtime.") {
+		what = v.Error()
 	}
-	return p.Where + ": " + Unquoted(text)
+	if at := place(string(p.Stack)); at != "" {
+		what += " in " + at
+	}
+	return p.Where + ": " + what
+}
+
+// place finds the function that panicked in a stack, with its file and line.
+func place(stack string) string {
+	_, stack, ok := strings.Cut(stack, "\npanic(")
+	if !ok {
+		return ""
+	}
+	lines := strings.Split(stack, "\n")[1:] // the rest of that line
+	for i := 1; i+1 < len(lines); i += 2 {  // the first one is panic's file
+		name := lines[i]
+		if strings.HasPrefix(name, "runtime.") { // what panics for the program, as an index out of range does
+			continue
+		}
+		if end := strings.LastIndexByte(name, '('); end > 0 {
+			name = name[:end]
+		}
+		file, _, _ := strings.Cut(strings.TrimSpace(lines[i+1]), " ")
+		return name + " (" + filepath.Base(file) + ")"
+	}
+	return ""
+}
+
+// DebugVariable names the environment variable that shows what was passed to
+// panic, and the stack.
+const DebugVariable = "BMOE_DEBUG"
+
+// telling is held by the first panic, which ends the program.
+var telling sync.Mutex
+
+// Tell does what a program named so does before it ends by a panic: restore gives
+// back what it holds, unless it is nil, a report is written, and one line on
+// standard error says so. Only the first call returns.
+func (p *Panic) Tell(name, version string, restore func()) {
+	telling.Lock()
+	if restore != nil {
+		restore()
+	}
+	fmt.Fprintf(os.Stderr, "%s: failed within itself: %s (please report this; %s)\n", name, p, told(p.report(version)))
+	if os.Getenv(DebugVariable) != "" {
+		fmt.Fprintf(os.Stderr, "panic: %+q\n\n%s", fmt.Sprint(p.Value), p.Stack)
+	}
 }

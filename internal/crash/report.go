@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // DirVariable names the environment variable that says where reports are
@@ -30,18 +30,66 @@ func Folder() (string, error) {
 	return stateFolder()
 }
 
-// Report writes a report of a panic: it, and what all goroutines were doing.
-// It holds places in the program, never what was asked or answered. The path
-// comes back.
-func (p *Panic) Report(version string) (string, error) {
+// report writes a report of a panic: it, and what all goroutines were doing. It
+// holds places in the program, never what was asked or answered. The path comes
+// back.
+func (p *Panic) report(version string) (string, error) {
 	all := make([]byte, maxStacks)
 	all = all[:runtime.Stack(all, true)]
-	return Write(version, fmt.Sprintf("panic: %s\n\n%s\nall goroutines:\n%s", p, p.Stack, all))
+	return write(version, fmt.Sprintf("panic: %s\n\n%s\nall goroutines:\n%s", p, p.Stack, all))
 }
 
-// Write writes a report with the given text to the folder and returns its path.
-// Quoted texts are left out of it: they are where a prompt could hide.
-func Write(version, text string) (path string, err error) {
+// TellEnd writes a report of what the runtime said when it ended a program named
+// so, and says so in one line on standard error.
+func TellEnd(name, version, said string) {
+	said = withoutValues(said)
+	what := "a fatal error of the runtime" // its own line about that is not among what it sends
+	for line := range strings.Lines(said) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			what = strings.TrimSpace(line)
+			break
+		}
+	}
+	fmt.Fprintf(os.Stderr, "%s: failed within itself: %s (please report this; %s)\n", name, what, told(write(version, said)))
+}
+
+// withoutValues leaves out of what the runtime says of a program's end what was
+// passed to panic, unless the runtime made it. The lines of a value are indented
+// but for the first, so none looks like the beginning of what follows it.
+func withoutValues(said string) string {
+	var b strings.Builder
+	inValue := false
+	for line := range strings.Lines(said) {
+		switch {
+		case strings.HasPrefix(line, "panic: runtime error: "):
+			b.WriteString(line)
+			inValue = true
+		case strings.HasPrefix(line, "panic: "):
+			b.WriteString("panic: its text is left out\n")
+			inValue = true
+		case strings.HasPrefix(line, "goroutine "), strings.HasPrefix(line, "[signal "):
+			inValue = false
+			fallthrough
+		case !inValue:
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// told says where a report is.
+func told(path string, err error) string {
+	if err != nil {
+		return "no report could be written"
+	}
+	if strings.IndexFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }) >= 0 {
+		path = strconv.Quote(path) // a folder may be named anything
+	}
+	return "the report is " + path
+}
+
+// write writes a report with the given text to the folder and returns its path.
+func write(version, text string) (path string, err error) {
 	dir, err := Folder()
 	if err != nil {
 		return "", err
@@ -59,13 +107,9 @@ func Write(version, text string) (path string, err error) {
 			err = cerr
 		}
 	}()
-	var b strings.Builder
-	fmt.Fprintf(&b, "bmoe ended by an error of its own. Please report it together with this file.\n\n%s\n%s/%s, %s, %s\n\n",
-		version, runtime.GOOS, runtime.GOARCH, runtime.Version(), now.Format(time.RFC3339))
-	for line := range strings.Lines(text) {
-		b.WriteString(Unquoted(strings.TrimRight(line, "\n")) + "\n")
-	}
-	if _, err := f.WriteString(b.String()); err != nil {
+	_, err = fmt.Fprintf(f, "bmoe ended by an error of its own. Please report it together with this file.\n\n%s\n%s/%s, %s, %s\n\n%s",
+		version, runtime.GOOS, runtime.GOARCH, runtime.Version(), now.Format(time.RFC3339), text)
+	if err != nil {
 		return "", err
 	}
 	prune(dir)
@@ -82,29 +126,4 @@ func prune(dir string) {
 	for _, path := range old[:len(old)-keep] {
 		os.Remove(path)
 	}
-}
-
-// Unquoted makes one line of printable characters of a text and empties what
-// stands between quotation marks: errors quote what they complain of.
-func Unquoted(s string) string {
-	var b strings.Builder
-	var quote rune
-	for i, r := range s {
-		switch {
-		case quote != 0 && r != quote:
-		case quote != 0:
-			quote = 0
-			b.WriteRune(r)
-		case (r == '"' || r == '`') && strings.ContainsRune(s[i+utf8.RuneLen(r):], r):
-			quote = r
-			b.WriteString(string(r) + "...")
-		case r == '\t':
-			b.WriteRune(r)
-		case !unicode.IsPrint(r):
-			b.WriteByte(' ')
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

@@ -2,12 +2,10 @@ package tty
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime/debug"
-	"strings"
 	"sync"
 
 	"bmoe/internal/crash"
@@ -130,17 +128,6 @@ func Watch(version string) bool {
 			break
 		}
 	}
-	what := "a fatal error of the runtime" // its own line about that is not among what it sends
-	for line := range strings.Lines(said.String()) {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			what = crash.Unquoted(strings.TrimSpace(line))
-			break
-		}
-	}
-	where := "no report could be written"
-	if path, err := crash.Write(version, said.String()); err == nil {
-		where = "the report is " + path
-	}
-	fmt.Fprintf(os.Stderr, "bmoe: failed within itself: %s (please report this; %s)\n", what, where)
+	crash.TellEnd("bmoe", version, said.String())
 	return true
 }

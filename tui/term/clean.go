@@ -69,12 +69,23 @@ func (c *Cleaner) Write(dst *strings.Builder, s string) {
 	}
 }
 
+// Hidden counts the characters of a text that Clean leaves out without a trace.
+func Hidden(s string) int {
+	n := 0
+	for _, r := range s {
+		if hidden(r) {
+			n++
+		}
+	}
+	return n
+}
+
 // hidden reports characters without a picture of their own that can reorder or
 // hide the text around them: bidirectional overrides, tag characters, the byte
 // order mark. Joiners stay: scripts need them.
 func hidden(r rune) bool {
 	switch {
-	case r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x2069:
+	case r >= 0x202A && r <= 0x202E, r >= 0x2066 && r <= 0x206F, r >= 0xFFF9 && r <= 0xFFFB:
 		return true
 	case r >= 0xE0000 && r <= 0xE0FFF:
 		return true

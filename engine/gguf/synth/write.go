@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"bmoe/engine/gguf"
+	"bmoe/internal/crash"
 )
 
 // Model is a model that can be written: its spec is known to be good.
@@ -258,6 +259,7 @@ func (m *Model) run(ctx context.Context, out *gguf.Output, progress func(done in
 	var wg sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(m.jobs)) {
 		wg.Go(func() {
+			defer crash.Catch("writer")
 			buf := make([]byte, largest)
 			for ctx.Err() == nil {
 				i := next.Add(1) - 1
