@@ -8,6 +8,7 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/internal/cli"
 	"bmoe/internal/crash"
 	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
@@ -17,7 +18,7 @@ import (
 // chat shows the screen until the user quits. Ctrl+C is the screen's affair,
 // except while the file's header is read: what is wrong with a file or a
 // setting is said before the terminal is asked anything.
-func chat(o *options) error {
+func chat(o *options, _ *cli.Output) error {
 	opening, err := o.begin()
 	if err != nil {
 		return err

@@ -37,7 +37,8 @@ type options struct {
 	completion   string
 	manPage      bool
 
-	given func(name string) bool // whether a flag is on the command line
+	groups []section              // the flags
+	given  func(name string) bool // whether one is on the command line
 }
 
 // How many runs of each combination an experiment makes at most.
@@ -53,6 +54,12 @@ const maxTokensAsked = 1 << 30
 type section struct {
 	title string
 	*pflag.FlagSet
+}
+
+// heading is the title without what stands in brackets.
+func (s *section) heading() string {
+	heading, _, _ := strings.Cut(s.title, " (")
+	return heading
 }
 
 func (s *section) text(name, short string, dst *string, kind, help string) {
@@ -141,7 +148,8 @@ func parse(args []string) (*options, error) {
 func (o *options) parse(args []string) error {
 	f := pflag.NewFlagSet("bmoe", pflag.ContinueOnError)
 	f.Usage = func() {} // the caller prints
-	for _, s := range o.sections() {
+	o.groups = o.sections()
+	for _, s := range o.groups {
 		f.AddFlagSet(s.FlagSet)
 	}
 	err := f.Parse(args)

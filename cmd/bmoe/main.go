@@ -15,10 +15,8 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/engine/demo"
-	"bmoe/engine/model"
 	"bmoe/internal/cli"
 	"bmoe/internal/crash"
-	"bmoe/internal/interrupt"
 	"bmoe/internal/tty"
 	"bmoe/internal/units"
 	"bmoe/tui"
@@ -112,51 +110,6 @@ func exitCode(err error) int {
 		return cli.Usage
 	}
 	return code
-}
-
-// dispatch does what the command line asks for.
-func dispatch(o *options, out *cli.Output) error {
-	switch {
-	case o.version:
-		return out.Text(versionText() + "\n")
-	case o.completion != "":
-		return out.Text(completion(o.completion, o.sections()))
-	case o.manPage:
-		return out.Text(manPage(o.sections()))
-	case o.listArchs:
-		for _, name := range model.Archs() {
-			if err := out.Text(fmt.Sprintf("%-14s %s\n", name, model.Models(name))); err != nil {
-				return err
-			}
-		}
-		return nil
-	case o.chats():
-		return chat(o)
-	}
-	ctx, stop := interrupt.Context(context.Background())
-	defer stop()
-	switch {
-	case o.given("tokenize"):
-		return tokenize(ctx, o, out)
-	case o.showPrompt:
-		return showPrompt(ctx, o, out)
-	case o.given("eval-tokens"):
-		return eval(ctx, o, out)
-	case o.given("ab"):
-		return experiment(ctx, o, out)
-	}
-	return answer(ctx, o, out)
-}
-
-// chats reports whether there is to be a conversation: on a terminal, unless a
-// prompt or a diagnostic is asked for.
-func (o *options) chats() bool {
-	for _, name := range []string{"prompt", "file", "json", "progress", "tokenize", "show-prompt", "eval-tokens", "ab"} {
-		if o.given(name) {
-			return false
-		}
-	}
-	return o.plain || tty.Is(os.Stdin) && tty.Is(os.Stdout)
 }
 
 // modelPath returns the model's path: the demo's if none was given.

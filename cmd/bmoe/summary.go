@@ -13,8 +13,8 @@ import (
 // say puts mentions of settings in the words of the command line.
 func summary(r *profile.Result, say func(string) string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%d tokens (%s), %s tok/s; prompt %d tokens, %s tok/s; first token after %s s; loaded in %s s\n",
-		r.NGen, stopWords(r.StopReason), show(r.DecodeTPS), r.NPrompt, show(r.PrefillTPS), show(r.TTFT), show(r.Load))
+	fmt.Fprintf(&b, "\n%s (%s), %s tok/s; prompt %s, %s tok/s; first token after %s s; loaded in %s s\n",
+		units.Plural(int64(r.NGen), "token"), stopWords(r.StopReason), show(r.DecodeTPS), units.Plural(int64(r.NPrompt), "token"), show(r.PrefillTPS), show(r.TTFT), show(r.Load))
 	t := &r.PerToken
 	fmt.Fprintf(&b, "per token %s ms: compute %s, mgmt %s, stall %s, other %s; ceiling %s tok/s\n",
 		millis(t.Wall), millis(t.Compute), millis(t.Mgmt), millis(t.Stall), millis(t.Other), show(r.CeilingTPS))
