@@ -19,6 +19,7 @@ type campaign struct {
 	opt      *options
 	subject  *subject
 	cells    []*cell
+	demand   *demand   // of a token of the model at hand; nil where none is
 	progress io.Writer // nil unless a person watches
 	said     string    // the line that stands there
 
@@ -33,7 +34,7 @@ type campaign struct {
 func (c *campaign) run(ctx context.Context, stdout *cli.Output) error {
 	var out report
 	if c.opt.json {
-		out = &jsonReport{to: stdout}
+		out = &jsonReport{stdout, c.demand}
 	} else {
 		out = newTextReport(stdout, c)
 	}

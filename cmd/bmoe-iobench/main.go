@@ -10,6 +10,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -54,6 +55,10 @@ func run(ctx context.Context, args []string, out *cli.Output, progress io.Writer
 	if err != nil {
 		return err
 	}
+	asks, err := demandOf(opt)
+	if err != nil {
+		return fmt.Errorf("--for: %w", err)
+	}
 	// A lane that comes back from its system call needs a processor at once,
 	// beside the compute load; waiting for one would look like a slow drive
 	// (docs/architecture.md, "Where time is counted"). Two more are for the timer and the collector.
@@ -63,6 +68,6 @@ func run(ctx context.Context, args []string, out *cli.Output, progress io.Writer
 	}
 	runtime.GOMAXPROCS(procs)
 
-	c := &campaign{opt: opt, subject: subject, cells: cells, progress: progress}
+	c := &campaign{opt: opt, subject: subject, cells: cells, demand: asks, progress: progress}
 	return c.run(ctx, out)
 }

@@ -29,6 +29,11 @@ type options struct {
 	json     bool
 	simulate bool
 
+	// What the rate is to be reckoned for: a model, or the MiB of experts that a
+	// token takes. With neither it is the file itself, if it is a model.
+	reckonFor string
+	tokenMiB  float64
+
 	// The variables of a row. In a table the load and the range are only sizes:
 	// zero means the table's own.
 	buffered   bool
@@ -71,6 +76,7 @@ const (
 // raw is what the flags write into.
 type raw struct {
 	model, mmapWhen, simulateHost, csv string
+	reckonFor                          string
 	lanes, slices, engines             []string
 	seconds                            float64
 	repeats, load, scatter             int
@@ -105,6 +111,7 @@ func flags(r *raw) *pflag.FlagSet {
 	f.BoolVar(&r.table, "table", false, "the whole table: every variable, rows interleaved and repeated, and a verdict")
 	f.StringVar(&r.simulateHost, "simulate-host", "", "ntfs: a simulated host that serialises reads of a mapped file; labelled SIMULATED")
 	f.Uint64Var(&r.seed, "seed", 1, "seed of the offsets; lane L walks the same ones whatever the number of lanes")
+	f.StringVar(&r.reckonFor, "for", "", "a model (GGUF) or MIB, the experts that a token takes: say what the peak allows it (default: the file, if it is a model)")
 	f.StringVar(&r.csv, "csv", "", "also write every measurement to this file")
 	f.BoolVar(&r.json, "json", false, "print one JSON object and nothing else")
 	return f
@@ -140,7 +147,7 @@ func parse(args []string) (*options, error) {
 		buffered: r.buffered, load: r.load, rangeMiB: r.rangeMiB, fresh: r.fresh, smallPages: r.smallPages, scatter: r.scatter,
 		noRound: r.noRound, hardlink: r.hardlink, reopen: r.reopen,
 	}
-	for _, check := range []func(*raw, *pflag.FlagSet) error{o.setSizes, o.setTimes, o.setMapping, o.setTable} {
+	for _, check := range []func(*raw, *pflag.FlagSet) error{o.setSizes, o.setTimes, o.setMapping, o.setTable, o.setDemand} {
 		if err := check(&r, f); err != nil {
 			return nil, err
 		}

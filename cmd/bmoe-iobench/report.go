@@ -160,6 +160,12 @@ func (t *textReport) end(s *summary) error {
 	for _, p := range s.peaks {
 		fmt.Fprintf(&b, "%s\n", p)
 	}
+	if best, ok := s.best(); ok {
+		fmt.Fprintf(&b, "%s\n", t.c.demand.words(best.rate))
+	}
+	if tries := s.tries(); tries != nil {
+		fmt.Fprintf(&b, "a flat curve does not say how many lanes are enough for the engine: compare bmoe with %s\n", strings.Join(tries, ", "))
+	}
 	switch {
 	case s.verdict != "":
 		fmt.Fprintf(&b, "verdict: %s\n", s.verdict)
@@ -171,20 +177,16 @@ func (t *textReport) end(s *summary) error {
 
 // String is the peak in words.
 func (p peak) String() string {
-	text := fmt.Sprintf("peak %.0f MiB/s at %s", p.rate, laneCount(p.lanes))
-	switch {
-	case p.enough < p.lanes:
-		text += fmt.Sprintf("; %s within 5%% of it", laneCount(p.enough))
-	case p.fewest < p.lanes:
-		text += "; fewer lanes are not within 5% of it"
-	}
-	return text + fmt.Sprintf("  (%s KiB reads, %s)", exact(p.lengthKiB), p.engine)
+	return fmt.Sprintf("peak %.0f MiB/s at %s  (%s KiB reads, %s)", p.rate, laneCount(p.lanes), exact(p.lengthKiB), p.engine)
 }
 
 func laneCount(n int) string { return units.Plural(int64(n), "lane") }
 
 // jsonReport writes one object at the end.
-type jsonReport struct{ to *cli.Output }
+type jsonReport struct {
+	to     *cli.Output
+	demand *demand
+}
 
 func (*jsonReport) begin() error                { return nil }
 func (*jsonReport) measured(*measurement) error { return nil }
@@ -216,21 +218,34 @@ type jsonRow struct {
 }
 
 type jsonPeak struct {
-	MiBs        float64 `json:"mib_s"`
-	Lanes       int     `json:"lanes"`
-	EnoughLanes int     `json:"enough_lanes"`
-	ReadKiB     float64 `json:"read_kb"`
-	Engine      string  `json:"engine"`
+	MiBs    float64 `json:"mib_s"`
+	Lanes   int     `json:"lanes"`
+	ReadKiB float64 `json:"read_kb"`
+	Engine  string  `json:"engine"`
+}
+
+// jsonDemand says what the peak means for a model.
+type jsonDemand struct {
+	Model    *string     `json:"model"`
+	TokenMiB float64     `json:"token_mib"` // of experts
+	AtMost   []jsonSpeed `json:"at_most"`
+}
+
+type jsonSpeed struct {
+	HitPct int     `json:"hit_pct"`
+	TPS    float64 `json:"tok_s"`
 }
 
 type jsonResult struct {
-	Rows      []jsonRow  `json:"rows"`
-	Peak      *jsonPeak  `json:"peak"`  // the best of peaks
-	Peaks     []jsonPeak `json:"peaks"` // one per read size and engine
-	Verdict   *string    `json:"verdict"`
-	Simulated bool       `json:"simulated"`
-	Contended bool       `json:"contended"`
-	Complete  bool       `json:"complete"` // false if the run was interrupted
+	Rows      []jsonRow   `json:"rows"`
+	Peak      *jsonPeak   `json:"peak"`  // the best of peaks
+	Peaks     []jsonPeak  `json:"peaks"` // one per read size and engine
+	Means     *jsonDemand `json:"means"` // null where no model is known
+	Try       []string    `json:"try"`   // settings of bmoe that are worth a comparison
+	Verdict   *string     `json:"verdict"`
+	Simulated bool        `json:"simulated"`
+	Contended bool        `json:"contended"`
+	Complete  bool        `json:"complete"` // false if the run was interrupted
 }
 
 // finite returns a pointer to v, or nil if v was not measured.
@@ -242,7 +257,7 @@ func finite(v float64) *float64 {
 }
 
 func (j *jsonReport) end(s *summary) error {
-	result := jsonResult{Rows: []jsonRow{}, Peaks: []jsonPeak{}, Simulated: s.simulated, Contended: s.contended, Complete: s.complete}
+	result := jsonResult{Rows: []jsonRow{}, Peaks: []jsonPeak{}, Try: []string{}, Simulated: s.simulated, Contended: s.contended, Complete: s.complete}
 	for _, r := range s.rows {
 		one := jsonRow{
 			Cell: r.cell.name(), Lanes: r.cell.lanes, SliceKiB: r.cell.sliceKiB, Engine: r.engine, MiBs: finite(r.rate), OfDrive: finite(r.ratio),
@@ -259,12 +274,23 @@ func (j *jsonReport) end(s *summary) error {
 		result.Rows = append(result.Rows, one)
 	}
 	for _, p := range s.peaks {
-		one := jsonPeak{p.rate, p.lanes, p.enough, p.lengthKiB, p.engine}
+		one := jsonPeak{p.rate, p.lanes, p.lengthKiB, p.engine}
 		result.Peaks = append(result.Peaks, one)
 		if result.Peak == nil || p.rate > result.Peak.MiBs {
 			result.Peak = &one
 		}
 	}
+	if best, ok := s.best(); ok && j.demand != nil {
+		d := &jsonDemand{TokenMiB: units.InMiB(j.demand.bytes)}
+		if j.demand.of != "" {
+			d.Model = &j.demand.of
+		}
+		for _, h := range hitRates {
+			d.AtMost = append(d.AtMost, jsonSpeed{h, j.demand.atMost(best.rate, h)})
+		}
+		result.Means = d
+	}
+	result.Try = append(result.Try, s.tries()...)
 	if s.verdict != "" {
 		result.Verdict = &s.verdict
 	}

@@ -44,22 +44,15 @@ type summary struct {
 	complete    bool // neither interrupted nor failed
 }
 
-// peak is the best rate over lanes of one kind of read, and the smallest number of
-// lanes that comes within 5% of it. More lanes than that cost without giving.
+// peak is the best rate over lanes of one kind of read.
 type peak struct {
 	engine    string
 	lengthKiB float64
 	rate      float64 // MiB/s
 	lanes     int
-	enough    int // the smallest within 5% of it
-	fewest    int // the smallest that was measured
 }
 
 const (
-	// enoughShare is the share of the peak that the smallest useful number of
-	// lanes must reach.
-	enoughShare = 0.95
-
 	// Others on the drive are worth a warning from this share of what was read,
 	// and this rate: an idle system's log lines are neither.
 	foreignShare  = 0.05
@@ -201,19 +194,6 @@ func findPeaks(rows []*row, table bool) []peak {
 		}
 		if r.rate > peaks[i].rate {
 			peaks[i].rate, peaks[i].lanes = r.rate, r.cell.lanes
-		}
-	}
-	for i := range peaks {
-		p := &peaks[i]
-		p.enough, p.fewest = p.lanes, p.lanes
-		for _, r := range rows {
-			if table && r.cell.variable != "" || r.engine != p.engine || r.lengthKiB != p.lengthKiB {
-				continue
-			}
-			p.fewest = min(p.fewest, r.cell.lanes)
-			if r.rate >= enoughShare*p.rate {
-				p.enough = min(p.enough, r.cell.lanes)
-			}
 		}
 	}
 	return peaks
