@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
 
 	"bmoe/internal/cli"
+	"bmoe/internal/crash"
 )
 
 // eval runs the model over given ids. It prints the likeliest token after each
@@ -27,7 +29,7 @@ func eval(ctx context.Context, o *options, out *cli.Output) error {
 	}
 	vocab := len(logits) / len(o.evalTokens)
 	if o.saveLogits != "" {
-		if err := writeFile(o.saveLogits, func(w io.Writer) error { return writeFloats(w, logits) }); err != nil {
+		if err := writeFile(ctx, o.saveLogits, func(w io.Writer) error { return writeFloats(w, logits) }); err != nil {
 			return fmt.Errorf("logits: %w", err)
 		}
 	}
@@ -47,17 +49,55 @@ func eval(ctx context.Context, o *options, out *cli.Output) error {
 	}{len(o.evalTokens), vocab, best})
 }
 
-// writeFile creates a file, or truncates it, and fills it.
-func writeFile(path string, fill func(io.Writer) error) error {
+// writeFile creates a file, or truncates it, and fills it. If that fails, or ctx
+// ends meanwhile, no half of a file stays. A pipe may have nobody who reads it: when
+// ctx ends, it is left behind.
+func writeFile(ctx context.Context, path string, fill func(io.Writer) error) error {
+	info, err := os.Stat(path)
+	special := err == nil && !info.Mode().IsRegular()
+	done := make(chan error, 1)
+	go func() {
+		defer crash.Catch("writing")
+		done <- createFile(ctx, path, special, fill)
+	}()
+	ended := ctx.Done()
+	if !special {
+		ended = nil // it comes to an end by itself, and cleans up
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ended:
+		return ctx.Err()
+	}
+}
+
+func createFile(ctx context.Context, path string, special bool, fill func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
-	err = fill(f)
+	err = fill(stoppable{ctx, f})
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
+	if err != nil && !special {
+		err = errors.Join(err, os.Remove(path))
+	}
 	return err
+}
+
+// stoppable writes until ctx ends.
+type stoppable struct {
+	ctx context.Context
+	w   io.Writer
+}
+
+func (s stoppable) Write(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.w.Write(b)
 }
 
 // writeFloats writes little-endian float32.

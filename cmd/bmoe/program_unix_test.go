@@ -4,7 +4,10 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -384,5 +387,61 @@ func TestPipesAndInterrupts(t *testing.T) {
 	}()
 	if r := finish(t, cmd); r.code != 0 || !strings.HasPrefix(r.stdout, "Once upon\n") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Logits may go into a pipe; one Ctrl+C ends the wait for its reader.
+func TestLogitsIntoAPipe(t *testing.T) {
+	pipe := filepath.Join(conform.TempDir(t), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody opens it.
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := writeFile(ctx, pipe, func(io.Writer) error { return nil }); !errors.Is(err, context.Canceled) {
+		t.Errorf("a pipe that nobody opens: %v", err)
+	}
+	// Somebody opens it and reads nothing: it takes less than these logits.
+	f, err := os.OpenFile(pipe, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	cmd := program("--eval-tokens", strings.Repeat("1,", 199)+"1", "--save-logits", pipe, "-m", conform.File(t, "models/qwen3moe.gguf"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+	for n := 0; n <= 0; time.Sleep(time.Millisecond) { // 0, or EAGAIN, until the first comes
+		if cmd.Process.Signal(syscall.Signal(0)) != nil {
+			t.Fatal("the program has ended")
+		}
+		n, _ = syscall.Read(int(f.Fd()), make([]byte, 1))
+	}
+	cmd.Process.Signal(os.Interrupt)
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); !kill.Stop() || code != 130 {
+		t.Errorf("a pipe that is not read: exit code %d", code)
+	}
+}
+
+// What cannot be written whole is not left there in part.
+func TestHalfAFileDoesNotStay(t *testing.T) {
+	path := filepath.Join(conform.TempDir(t), "logits")
+	ctx, cancel := context.WithCancel(context.Background())
+	err := writeFile(ctx, path, func(w io.Writer) error {
+		if _, err := w.Write([]byte("half")); err != nil {
+			return err
+		}
+		cancel()
+		_, err := w.Write([]byte("the rest"))
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
 	}
 }

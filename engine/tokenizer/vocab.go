@@ -156,7 +156,7 @@ func (v *vocab) Warnings() []string {
 	if v.doubles == 0 {
 		return v.warnings
 	}
-	return append(slices.Clip(v.warnings), fmt.Sprintf("%d tokens of the vocabulary have a text that another one has too (ids %d and %d are both %q); the last of them is used",
+	return append(slices.Clip(v.warnings), fmt.Sprintf("tokens of the vocabulary with a text that another one has too: %d (ids %d and %d are both %q); the last of them is used",
 		v.doubles, v.double[0], v.double[1], v.texts[v.double[1]]))
 }
 

@@ -3,7 +3,9 @@ package tty
 import (
 	"bytes"
 	"os"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Terminals disagree about the width of characters: those of new scripts, of
@@ -32,6 +34,9 @@ var wrapping = [][2][]byte{
 type Output struct {
 	f       *os.File
 	awaited atomic.Pointer[chan struct{}] // closed by the next write
+
+	mu   sync.Mutex // held while a part of the screen is written
+	over bool       // the terminal was given back: what is drawn goes nowhere
 }
 
 // Write writes a part of the screen. Sequences have to be whole in it.
@@ -39,7 +44,12 @@ func (o *Output) Write(b []byte) (int, error) {
 	if c := o.awaited.Swap(nil); c != nil {
 		close(*c)
 	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	n := len(b)
+	if o.over {
+		return n, nil
+	}
 	for _, r := range wrapping {
 		if bytes.Contains(b, r[0]) {
 			b = bytes.ReplaceAll(b, r[0], r[1])
@@ -49,6 +59,23 @@ func (o *Output) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return n, nil
+}
+
+// end lets what is being written come to its end, if the terminal takes it in time,
+// and what is drawn later go nowhere: whoever draws does not know yet that the
+// terminal is being given back, and would draw over the shell's screen.
+func (o *Output) end(patience time.Duration) {
+	done := make(chan struct{})
+	go func() {
+		o.mu.Lock()
+		o.over = true
+		o.mu.Unlock()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(patience):
+	}
 }
 
 // Next returns a channel that is closed when the next write begins.

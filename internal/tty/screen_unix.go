@@ -102,6 +102,7 @@ func (s *Screen) Restore() {
 	if !taken {
 		return
 	}
+	s.drawing.end(writePatience)
 	write(s.out, giveBack, writePatience)
 	s.keys.abandon()
 	s.drain()

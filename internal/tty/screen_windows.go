@@ -76,6 +76,7 @@ func (s *Screen) Restore() {
 	if !taken {
 		return
 	}
+	s.drawing.end(writePatience)
 	write(s.out, giveBack, writePatience)
 	term.Restore(s.in.Fd(), s.inMode)   // fails where there
 	term.Restore(s.out.Fd(), s.outMode) // is none any more
