@@ -14,7 +14,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -35,11 +37,13 @@ import (
 
 // faultVariable makes the program of the tests fail within itself: on a lane,
 // on a compute worker, on a goroutine that is not the program's, or in a way that
-// cannot be recovered from. armVariable
-// names a file: a lane fails once it is there.
+// cannot be recovered from. armVariable names a file: a lane fails once it is there.
+// With the fault "pause" nothing fails: the program makes that file at the read that
+// pauseVariable counts, and goes on when it has been removed.
 const (
 	faultVariable = "BMOE_TEST_FAULT"
 	armVariable   = "BMOE_TEST_ARM"
+	pauseVariable = "BMOE_TEST_PAUSE"
 	shellVariable = "BMOE_TEST_AS_SHELL"
 )
 
@@ -63,7 +67,16 @@ func faultyMain(fault string) {
 	if tty.Watch(versionText()) {
 		return
 	}
-	if fault == "lane" {
+	switch fault {
+	case "pause":
+		at, err := strconv.ParseInt(os.Getenv(pauseVariable), 10, 64)
+		if err != nil {
+			panic(err)
+		}
+		flashio.System = pausingOpener{flashio.System, at, new(atomic.Int64)}
+		main()
+		return
+	case "lane":
 		flashio.System = faultyOpener{flashio.System}
 		main()
 		return
@@ -101,6 +114,33 @@ type faultyHandle struct{ flashio.Handle }
 func (h faultyHandle) ReadAt(p []byte, off int64) (int, error) {
 	if _, err := os.Stat(os.Getenv(armVariable)); err == nil {
 		panic("no room for " + asked)
+	}
+	return h.Handle.ReadAt(p, off)
+}
+
+type pausingOpener struct {
+	flashio.Opener
+	at    int64
+	reads *atomic.Int64
+}
+
+func (o pausingOpener) Open(path string, direct bool) (flashio.Handle, error) {
+	h, err := o.Opener.Open(path, direct)
+	return pausingHandle{h, o}, err
+}
+
+type pausingHandle struct {
+	flashio.Handle
+	pausingOpener
+}
+
+func (h pausingHandle) ReadAt(p []byte, off int64) (int, error) {
+	if h.reads.Add(1) == h.at {
+		path := os.Getenv(armVariable)
+		err := os.WriteFile(path, nil, 0o600)
+		for ; err == nil; _, err = os.Stat(path) {
+			time.Sleep(time.Millisecond)
+		}
 	}
 	return h.Handle.ReadAt(p, off)
 }
