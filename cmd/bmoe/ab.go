@@ -79,13 +79,16 @@ func experiment(ctx context.Context, o *options, out *cli.Output) error {
 		return err
 	}
 	report := x.Report(live, versionText())
-	return errors.Join(err, o.deliver(x, report, live, out))
+	if ctx.Err() != nil {
+		ctx = context.Background() // what there is is written all the same; only a second Ctrl+C ends that
+	}
+	return errors.Join(err, o.deliver(ctx, x, report, live, out))
 }
 
 // deliver writes an experiment's report, and its cells if a file is named for them.
-func (o *options) deliver(x *ab.Experiment, report *ab.Report, live bool, out *cli.Output) error {
+func (o *options) deliver(ctx context.Context, x *ab.Experiment, report *ab.Report, live bool, out *cli.Output) error {
 	if o.csv != "" {
-		if err := writeFile(o.csv, func(w io.Writer) error { return x.CSV(w, live) }); err != nil {
+		if err := writeFile(ctx, o.csv, func(w io.Writer) error { return x.CSV(w, live) }); err != nil {
 			return fmt.Errorf("cells: %w", err)
 		}
 	}
@@ -136,20 +139,10 @@ func (o *options) gate() (func(context.Context) error, error) {
 	}, nil
 }
 
-// checkExperiment refuses flags that do nothing in an experiment, or without one.
+// checkExperiment refuses flags that set what an experiment varies.
 func (o *options) checkExperiment() error {
 	if !o.given("ab") {
-		for _, name := range []string{"cells", "order", "thermal-gate"} {
-			if o.given(name) {
-				return cli.Usagef("--%s does nothing without --ab", name)
-			}
-		}
 		return nil
-	}
-	for _, name := range []string{"progress", "plain", "ascii", "no-mouse", "show-prompt", "tokenize", "eval-tokens"} {
-		if o.given(name) {
-			return cli.Usagef("--%s and --ab exclude each other", name)
-		}
 	}
 	variants, _, err := ab.Variants(o.ab, o.settings)
 	if err != nil {

@@ -63,7 +63,7 @@ func TestExperimentsThatMakeNoSense(t *testing.T) {
 		`--io-threads "99": want 1 to 64`:                {"--ab", "lanes=1,99"},
 		"--cells does nothing without --ab":              {"--cells", "2"},
 		"--io-threads and --ab both set lanes":           {"--ab", "lanes=1,2", "--io-threads", "2"},
-		"--plain and --ab exclude each other":            {"--ab", "lanes=1,2", "--plain"},
+		"--tokenize and --ab exclude each other":         {"--ab", "lanes=1,2", "--tokenize", "hi"},
 		"one combination leaves nothing to compare":      {"--ab", "lanes=1"},
 		`invalid argument "sideways" for "--order" flag`: {"--ab", "lanes=1,2", "--order", "sideways"},
 	} {

@@ -197,6 +197,7 @@ func (o *options) takeArgs(args []string) error {
 func (o *options) check() error {
 	needs := [][2]string{
 		{"conversation", "show-prompt"}, {"eval-decode", "eval-tokens"}, {"save-logits", "eval-tokens"},
+		{"cells", "ab"}, {"order", "ab"}, {"thermal-gate", "ab"},
 	}
 	for _, n := range needs {
 		if o.given(n[0]) && !o.given(n[1]) {
@@ -204,7 +205,7 @@ func (o *options) check() error {
 		}
 	}
 	excludes := [][]string{
-		{"prompt", "file", "conversation"}, {"json", "progress"}, {"show-prompt", "tokenize", "eval-tokens"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
+		{"prompt", "file", "conversation"}, {"json", "progress"}, {"show-prompt", "tokenize", "eval-tokens", "ab"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
 		{"conversation", "raw"}, {"conversation", "no-think"}, {"chat-template-file", "raw"}, {"no-think", "raw"},
 	}
 	for _, set := range excludes {
