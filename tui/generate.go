@@ -84,11 +84,11 @@ func (m *Model) submit(text string) tea.Cmd {
 	case idle:
 		return m.send(text)
 	case generating:
-		m.prompt.SetValue(text)
+		m.draft(text)
 		m.say(m.th.Read, "still answering: Esc stops, then Enter sends")
 	default:
 		if m.queued != "" {
-			m.prompt.SetValue(text)
+			m.draft(text)
 			m.say(m.th.Read, "one prompt is waiting already")
 			return nil
 		}
@@ -194,7 +194,7 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	case err != nil:
 		m.chat.addNote(m.now(), true, "failed: "+term.CleanLine(backend.Mention(err.Error(), m.settings, backend.AsCommand)))
 		if msg.run == nil && msg.text != "" && m.prompt.Value() == "" {
-			m.prompt.SetValue(msg.text) // refused: nothing typed is lost
+			m.draft(msg.text) // refused: nothing typed is lost
 		}
 	}
 	if msg.run == nil {

@@ -63,13 +63,19 @@ func (m *Model) updatePrompt(msg tea.Msg) tea.Cmd {
 	m.prompt, cmd = m.prompt.Update(msg)
 	if _, typed := msg.(tea.KeyPressMsg); !typed { // it may be the clipboard, which the prompt reads itself
 		if text := m.prompt.Value(); term.Hidden(text) > 0 {
-			m.prompt.SetValue(m.cleaned(text))
+			m.draft(m.cleaned(text))
 		}
 	}
 	if m.prompt.Height() != before {
 		m.layout()
 	}
 	return cmd
+}
+
+// draft puts a text into the prompt in place of what is there.
+func (m *Model) draft(text string) {
+	m.prompt.SetValue(text)
+	m.layout()
 }
 
 // paste puts pasted text into the prompt, whole: its lines are one message. It
@@ -131,8 +137,7 @@ func (m *Model) walkHistory(dir int, msg tea.KeyPressMsg) tea.Cmd {
 		return m.updatePrompt(msg)
 	}
 	if s, ok := m.history.move(dir, m.prompt.Value()); ok {
-		m.prompt.SetValue(s)
-		m.layout()
+		m.draft(s)
 	}
 	return nil
 }

@@ -62,3 +62,25 @@ func TestAPanicInACommandEndsTheProgram(t *testing.T) {
 		}
 	}
 }
+
+// Pictures that are made of several do not push the frame, however the terminal
+// measures them.
+func TestJoinedPicturesStayInTheFrame(t *testing.T) {
+	const family = "\U0001F468\u200d\U0001F469\u200d\U0001F467\u200d\U0001F466"
+	for _, method := range []ansi.Method{ansi.WcWidth, ansi.GraphemeWidth} {
+		for _, text := range []string{"a family " + family + " here", strings.Repeat(family, 12)} {
+			h := start(t, 80, 24, Options{}, newFake())
+			h.m.th.Method = method
+			h.send(tea.PasteMsg{Content: text})
+			for range 2 { // in the prompt, then in the chat
+				for i, row := range strings.Split(ansi.Strip(h.m.frame()), "\n") {
+					if w := method.StringWidth(row); w != 80 {
+						t.Errorf("row %d is %d wide: %q", i, w, row)
+					}
+				}
+				h.keys("enter")
+				h.wait("the answer", func() bool { return h.m.state == idle })
+			}
+		}
+	}
+}

@@ -194,6 +194,7 @@ func (m *Model) chatBox(g geometry) []string {
 	out = append(out, m.divider(g.left, st))
 	if m.promptRows == nil {
 		for _, l := range strings.Split(m.prompt.View(), "\n") {
+			l = strings.TrimRight(l, " ") // the box fills its rows by clusters; the terminal may measure otherwise
 			m.promptRows = append(m.promptRows, side+" "+th.Pad(l, g.left-4)+" "+side)
 		}
 	}

@@ -133,7 +133,9 @@ func (t *Theme) Cut(s string, w int) string {
 	if t.Width(s) <= w {
 		return s
 	}
-	return t.Method.Truncate(s, w, t.G.ellipsis)
+	// The library looks by clusters whether anything has to go, whatever the method:
+	// blanks that are then cut off too make sure that it does.
+	return t.Method.Truncate(s+Blanks(w), w, t.G.ellipsis)
 }
 
 // Pad cuts or fills a text to exactly w columns.
