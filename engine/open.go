@@ -155,7 +155,11 @@ func (s *Session) openFile(ctx context.Context) error {
 		return fmt.Errorf("%s: the vocabulary has %d tokens, but the embedding only %d rows", s.cfg.Model, got, info.Vocab)
 	}
 	if s.text.TemplateErr != nil && !s.cfg.Raw {
-		return fmt.Errorf("%s: %w", s.cfg.Model, s.text.TemplateErr)
+		from := s.cfg.Model
+		if s.cfg.Template != "" {
+			from = s.cfg.TemplateFile
+		}
+		return fmt.Errorf("%s: %w", from, s.text.TemplateErr)
 	}
 	s.text.ParseSpecial = s.cfg.ParseSpecial
 	if s.text.Notice != "" && !s.cfg.Raw {

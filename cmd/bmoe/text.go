@@ -14,7 +14,8 @@ import (
 	"bmoe/tui/term"
 )
 
-// openText opens what the text modes need of the model: no weights.
+// openText opens what the text modes need of the model: no weights. The path that
+// comes back is the template's.
 func (o *options) openText(ctx context.Context) (*engine.Text, string, error) {
 	c, err := o.config(ctx)
 	if err != nil {
@@ -25,6 +26,9 @@ func (o *options) openText(ctx context.Context) (*engine.Text, string, error) {
 		return nil, "", err
 	}
 	t.ParseSpecial = c.ParseSpecial
+	if o.given("chat-template-file") {
+		return t, c.TemplateFile, nil // what is wrong with the template is wrong there
+	}
 	return t, c.Model, nil
 }
 

@@ -149,7 +149,7 @@ func TestTemplateFor(t *testing.T) {
 	chatMLTokens := tokens("<|im_start|>", "<|im_end|>")
 	for source, why := range map[string]string{
 		"":                                 "carries no chat template",
-		"{% if %}":                         "template line 1",
+		"{% if %}":                         "template: line 1",
 		"{{ messages[0].content | frob }}": "unknown filter",
 	} {
 		tmpl, notice, err := TemplateFor(t.Context(), source, chatMLTokens)
@@ -162,7 +162,7 @@ func TestTemplateFor(t *testing.T) {
 			t.Errorf("%q: %v: %q", source, err, p.Text)
 		}
 		_, _, err = TemplateFor(t.Context(), source, tokens("<s>"))
-		if source == "" && !errors.Is(err, ErrNoTemplate) || source != "" && (err == nil || !strings.Contains(err.Error(), "chat template: template line 1")) {
+		if source == "" && !errors.Is(err, ErrNoTemplate) || source != "" && (err == nil || !strings.Contains(err.Error(), "chat template: line 1")) {
 			t.Errorf("%q without ChatML's tokens: error %v", source, err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestTemplateFor(t *testing.T) {
 		}
 	}
 	_, err := mustParse(t, "\n{{ raise_exception('roles must alternate') }}").Render(t.Context(), emptyContext(), nil)
-	if err == nil || err.Error() != "chat template: template line 2 refuses: roles must alternate" {
+	if err == nil || err.Error() != "chat template: line 2 refuses: roles must alternate" {
 		t.Errorf("error %v", err)
 	}
 	_, err = mustParse(t, "{{ raise_exception('ä' * 10000) }}").Render(t.Context(), emptyContext(), nil)

@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	if e.Raised {
 		what = " refuses:"
 	}
-	text := fmt.Sprintf("template line %d%s %s", e.Line, what, e.Msg)
+	text := fmt.Sprintf("line %d%s %s", e.Line, what, e.Msg)
 	if utf8.RuneCountInString(text) <= maxMessage {
 		return text
 	}
