@@ -221,7 +221,9 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	s.meter.begin(start)
 	s.tellBegan(&start)
 	s.compute.OnLayer = s.meter.onLayer
+	asked := s.ask(ctx)
 	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
+	asked()
 	s.compute.OnLayer = nil
 	if err == nil {
 		err = s.state.Mark() // the next turn goes on from here
@@ -343,6 +345,19 @@ func (s *Session) turn() int {
 		}
 	}
 	return max(1, n)
+}
+
+// ask makes ctx the one whose end makes lanes give up reads that signals interrupt,
+// until the function that comes back is called.
+func (s *Session) ask(ctx context.Context) (done func()) {
+	s.asking.Store(&ctx)
+	return func() { s.asking.Store(nil) }
+}
+
+// unwanted reports whether nobody waits for reads any more.
+func (s *Session) unwanted() bool {
+	ctx := s.asking.Load()
+	return ctx != nil && (*ctx).Err() != nil
 }
 
 // forward appends ids to the state. A fault in the mapping, as when the file
@@ -495,10 +510,14 @@ func (s *Session) Eval(ctx context.Context, ids []int32, oneByOne bool) ([]float
 	if oneByOne {
 		batch = 1
 	}
+	defer s.ask(ctx)()
 	logits := make([]float32, len(ids)*vocab)
 	for i := 0; i < len(ids); i += batch {
 		n := min(batch, len(ids)-i)
 		if err := s.forward(ctx, ids[i:i+n], logits[i*vocab:][:n*vocab]); err != nil {
+			if ctx.Err() != nil {
+				err = ctx.Err() // reads fail then that a signal interrupted
+			}
 			return nil, err
 		}
 	}

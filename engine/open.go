@@ -78,6 +78,7 @@ func (o *Opening) Finish(ctx context.Context, progress func(stage string, done f
 		progress = func(string, float64) {}
 	}
 	s = o.s
+	defer s.ask(ctx)()
 	defer func() {
 		if err != nil {
 			s.Close() // the error that matters is the first

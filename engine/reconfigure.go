@@ -150,7 +150,7 @@ func (s *Session) applyLanes(c Config) (backend.Verdict, string, error) {
 
 // reopen closes every lane, does something if it is asked to, and opens new lanes.
 func (s *Session) reopen(between func() error) error {
-	o := flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect}
+	o := flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect, GiveUp: s.unwanted}
 	var err error
 	s.reader, s.engineNote, err = flashio.Reopen(s.files, s.reader, s.cfg.IOEngine, o, between)
 	if s.streamer != nil {

@@ -12,6 +12,7 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/flashio"
+	"bmoe/flashio/flashtest"
 	"bmoe/internal/clock"
 	"bmoe/internal/conform"
 	"bmoe/internal/units"
@@ -77,6 +78,55 @@ func TestFailedReadsLeaveTheSessionUsable(t *testing.T) {
 				t.Error("after failed reads the text is another")
 			}
 		}
+	}
+}
+
+// A file system that answers every read with an interruption holds up nobody who
+// cancels: reads are tried again only while somebody waits for them.
+func TestInterruptedReadsGiveWayToACancellation(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
+	cfg.Cache = Budget{Bytes: layerBytes(t, cfg)}
+	s := open(t, cfg)
+	disk := flashtest.NewDisk(nil)
+	files, err := flashio.OpenFiles([]string{cfg.Model}, flashio.FileOptions{Opener: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := flashio.OpenLanes(files, flashio.LaneOptions{Lanes: 2, GiveUp: s.unwanted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := s.reader
+	s.streamer.SetReader(reader)
+	defer func() {
+		s.streamer.SetReader(own)
+		if err := reader.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	const soon = 30 // reads; a call may be interrupted so often that it does not matter
+	var reads, late atomic.Int64
+	for off := range files.Size() / 512 {
+		disk.Fail(off*512, syscall.EINTR)
+	}
+	disk.Before(func(string, int64, int) {
+		switch {
+		case ctx.Err() != nil:
+			late.Add(1)
+		case reads.Add(1) == soon:
+			cancel()
+		}
+	})
+	r, err := s.Generate(ctx, backend.Request{Text: prompt, MaxTokens: 4})
+	if err != nil || !errors.Is(r.Err, context.Canceled) || r.Result.StopReason != stopCancelled {
+		t.Fatalf("%v, %+v", err, r)
+	}
+	// Each lane may have had a read in hand, and each queued one is tried once.
+	if reads.Load() < soon || late.Load() > 200 {
+		t.Errorf("%d reads before the cancellation, %d after it", reads.Load(), late.Load())
 	}
 }
 

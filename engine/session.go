@@ -3,9 +3,11 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/chat"
@@ -64,6 +66,8 @@ type Session struct {
 	meter     meter
 	observers []profile.Observer
 	pass      pass
+
+	asking atomic.Pointer[context.Context] // whose end lanes look at; nil between runs
 
 	closing sync.Once
 	closed  error

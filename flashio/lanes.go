@@ -15,6 +15,10 @@ type LaneOptions struct {
 	Lanes int
 	// NoDirect reads through the page cache.
 	NoDirect bool
+	// GiveUp is asked about a read that a signal interrupted: whether nobody wants
+	// it any more, so that it fails and is not tried again. It may be called on any
+	// goroutine; nil says no.
+	GiveUp func() bool
 }
 
 // lanes is the Reader whose lanes block in the system call.
@@ -27,7 +31,7 @@ type lanes struct {
 // direct I/O is refused the reader falls back to buffered reads and its Mode
 // says why.
 func OpenLanes(set *Files, o LaneOptions) (Reader, error) {
-	c, err := openCore(set, "lanes", o.Lanes, o.Lanes, o.NoDirect)
+	c, err := openCore(set, "lanes", o.Lanes, o)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +69,7 @@ func (l *lanes) serve(r *Request) {
 	var err error
 	r.Started = clock.Now()
 	for {
-		r.N, err = readWindow(l.handles[r.Lane][r.File].handle, r.Buf, r.Offset, r.Need, int(l.set.align))
+		r.N, err = readWindow(l.handles[r.Lane][r.File].handle, r.Buf, r.Offset, r.Need, int(l.set.align), l.unwanted)
 		if err == nil || !l.giveUpDirect(r.Lane, r.File, err) {
 			break
 		}

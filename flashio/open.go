@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"syscall"
 	"unsafe"
 )
 
@@ -107,7 +108,7 @@ func openFirst(s *Files, f *File, noDirect bool) (access, Handle, error) {
 func probe(h Handle, s *Files, f *File) error {
 	buf := alignedBytes(int(s.align), int(s.align))
 	need := int(min(f.Size, s.align))
-	n, err := readWindow(h, buf, 0, need, int(s.align))
+	n, err := readWindow(h, buf, 0, need, int(s.align), never)
 	if err != nil {
 		return &ReadError{Path: f.Path, Length: len(buf), Got: n, Err: err}
 	}
@@ -127,12 +128,18 @@ func closeSet(handles [][]openFile) error {
 
 // readWindow fills buf from offset off until need bytes are there. Short reads
 // are continued, from the last aligned byte, because direct I/O takes no other
-// offset. It returns io.ErrUnexpectedEOF if the file ends before need.
-func readWindow(h Handle, buf []byte, off int64, need, align int) (int, error) {
+// offset. What a signal interrupted is tried again, unless giveUp says that nobody
+// wants it any more. It returns io.ErrUnexpectedEOF if the file ends before need.
+func readWindow(h Handle, buf []byte, off int64, need, align int, giveUp func() bool) (int, error) {
 	have := 0 // bytes of buf that are filled
-	for {
+	for interrupts := 0; ; {
 		at := have &^ (align - 1)
 		n, err := h.ReadAt(buf[at:], off+int64(at))
+		if n <= 0 && errors.Is(err, syscall.EINTR) {
+			if interrupts++; interrupts < mostInterrupts && !giveUp() {
+				continue
+			}
+		}
 		if at+n > have {
 			have = at + n
 		} else if err == nil || err == io.EOF {

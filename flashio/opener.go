@@ -27,7 +27,8 @@ type Opener interface {
 type Handle interface {
 	// ReadAt makes one positioned read of at most len(p) bytes at offset off.
 	// Unlike io.ReaderAt it may be short without an error; at the end of the
-	// file it returns 0 and nil, or io.EOF.
+	// file it returns 0 and nil, or io.EOF. A read that a signal interrupted returns
+	// 0 and EINTR.
 	ReadAt(p []byte, off int64) (int, error)
 	Close() error
 }

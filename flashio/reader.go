@@ -54,6 +54,7 @@ func Reopen(set *Files, old Reader, engine string, o LaneOptions, between func()
 type core struct {
 	set      *Files
 	noDirect bool
+	unwanted func() bool // whether nobody wants a read that was interrupted
 	queue    queue
 	lane     []laneCounters
 
@@ -66,18 +67,24 @@ type core struct {
 }
 
 // openCore checks the number of lanes and opens every file handles times.
-func openCore(set *Files, engine string, lanes, handles int, noDirect bool) (*core, error) {
+func openCore(set *Files, engine string, handles int, o LaneOptions) (*core, error) {
+	lanes := o.Lanes
 	if lanes < 1 || lanes > MaxLanes {
 		return nil, fmt.Errorf("open %s: %d reads in flight asked for, 1 to %d are possible", engine, lanes, MaxLanes)
 	}
-	c := &core{set: set, engine: engine, noDirect: noDirect, lane: make([]laneCounters, lanes)}
+	c := &core{set: set, engine: engine, noDirect: o.NoDirect, unwanted: o.GiveUp, lane: make([]laneCounters, lanes)}
+	if c.unwanted == nil {
+		c.unwanted = never
+	}
 	c.queue.init()
 	var err error
-	if c.handles, c.mode, err = openSet(set, handles, noDirect); err != nil {
+	if c.handles, c.mode, err = openSet(set, handles, o.NoDirect); err != nil {
 		return nil, fmt.Errorf("open %s: %w", engine, err)
 	}
 	return c, nil
 }
+
+func never() bool { return false }
 
 // check refuses what cannot be read and returns nil for what can.
 func (c *core) check(r *Request) error {

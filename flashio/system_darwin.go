@@ -37,16 +37,11 @@ func systemOpen(path string, direct bool) (Handle, error) {
 func (h *fdHandle) ReadAt(p []byte, off int64) (int, error) {
 	// A read of 2 GiB or more is refused here. 1 GiB keeps any alignment.
 	p = p[:min(len(p), 1<<30)]
-	for tries := 1; ; tries++ {
-		n, err := unix.Pread(h.fd, p, off)
-		if err == unix.EINTR && tries < mostInterrupts {
-			continue
-		}
-		if err != nil {
-			return 0, os.NewSyscallError("pread", err)
-		}
-		return n, nil
+	n, err := unix.Pread(h.fd, p, off)
+	if err != nil {
+		return 0, os.NewSyscallError("pread", err)
 	}
+	return n, nil
 }
 
 func (h *fdHandle) Close() error {

@@ -39,16 +39,11 @@ func retryOpen(path string, flags int) (int, error) {
 }
 
 func (h *fdHandle) ReadAt(p []byte, off int64) (int, error) {
-	for tries := 1; ; tries++ {
-		n, err := unix.Pread(h.fd, p, off)
-		if err == unix.EINTR && tries < mostInterrupts {
-			continue
-		}
-		if err != nil {
-			return 0, os.NewSyscallError("pread", err)
-		}
-		return n, nil
+	n, err := unix.Pread(h.fd, p, off)
+	if err != nil {
+		return 0, os.NewSyscallError("pread", err)
 	}
+	return n, nil
 }
 
 func (h *fdHandle) Close() error {

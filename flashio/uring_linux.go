@@ -57,7 +57,7 @@ type descriptor interface{ Descriptor() int }
 // off, forbidden in a container), or where the set does not lie on real files,
 // the error wraps ErrNotAvailable and says why; OpenLanes works everywhere.
 func OpenURing(set *Files, o LaneOptions) (Reader, error) {
-	c, err := openCore(set, "uring", o.Lanes, 1, o.NoDirect)
+	c, err := openCore(set, "uring", 1, o)
 	if err != nil {
 		return nil, err
 	}
@@ -256,7 +256,7 @@ func (u *uring) complete(slot int, result int32) {
 	r := s.r
 	var err error
 	switch {
-	case s.tries < patience && (result == -int32(unix.EINTR) || result == -int32(unix.EAGAIN) ||
+	case s.tries < patience && (result == -int32(unix.EINTR) && !u.unwanted() || result == -int32(unix.EAGAIN) ||
 		result == -int32(unix.ECANCELED)): // the thread that had submitted it has ended
 		u.ring.pause(pauseAfter(s.tries) - firstPause) // the first one at once
 		s.tries++

@@ -61,7 +61,7 @@ var errUnavailable = errors.New("not available")
 // state of another's handles.
 func (b *bench) measure(ctx context.Context, c *cell) (*measurement, error) {
 	m := &measurement{cell: c, engine: c.engine, inTurn: math.NaN()}
-	rig, err := b.setUp(c)
+	rig, err := b.setUp(ctx, c)
 	if err == nil {
 		err = b.readFor(ctx, c, rig, m)
 	}
@@ -96,7 +96,7 @@ func (r *rig) served() (inTurn, atOnce int64) {
 }
 
 // setUp makes mapping and lanes in the order that the cell asks for.
-func (b *bench) setUp(c *cell) (*rig, error) {
+func (b *bench) setUp(ctx context.Context, c *cell) (*rig, error) {
 	r := &rig{}
 	files := flashio.FileOptions{}
 	if b.opt.simulate {
@@ -126,7 +126,7 @@ func (b *bench) setUp(c *cell) (*rig, error) {
 		return err
 	}
 	reopen := func(between func() error) error {
-		o := flashio.LaneOptions{Lanes: c.lanes, NoDirect: c.buffered}
+		o := flashio.LaneOptions{Lanes: c.lanes, NoDirect: c.buffered, GiveUp: func() bool { return ctx.Err() != nil }}
 		r.reader, r.fallback, err = flashio.Reopen(r.set, r.reader, c.engine, o, between)
 		return err
 	}
