@@ -62,7 +62,7 @@ func run(args []string) (code int) {
 	if code == cli.Failed || code == cli.Usage {
 		if opt.progress && !opt.json {
 			// Whoever reads the lines learns of the error from them too.
-			if perr := out.Line("BMOE_ERROR", errorLine{Fatal: true, Msg: err.Error()}); perr != nil && !errors.Is(perr, cli.ErrStdoutClosed) {
+			if perr := out.Line("BMOE_ERROR", errorLine{Fatal: true, Msg: err.Error()}); perr != nil && !errors.Is(perr, cli.ErrStdoutClosed) && !errors.Is(err, perr) {
 				err = errors.Join(err, perr)
 			}
 		}

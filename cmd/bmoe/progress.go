@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
@@ -109,7 +108,10 @@ func (r *progressReport) opened(s *engine.Session, loadNanos int64) error {
 	s.Snapshot(&r.snap)
 	m := &r.snap.Model
 	ready := readyLine{Load: units.InSeconds(loadNanos), Arch: m.Arch, Ctx: r.snap.Ctx, Think: thinkControl(s), Experts: m.ExpertsUsed}
-	return errors.Join(r.out.Line("BMOE_READY", ready), r.out.Line("BMOE_BEGIN", beginLine{runID}))
+	if err := r.out.Line("BMOE_READY", ready); err != nil {
+		return err
+	}
+	return r.out.Line("BMOE_BEGIN", beginLine{runID})
 }
 
 // thinkControl says how --no-think can be honoured: "template" if passing it on
