@@ -1,7 +1,6 @@
 package main
 
 import (
-
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/cli"
