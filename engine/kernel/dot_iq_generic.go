@@ -68,35 +68,17 @@ func (c *call) unpackRow(dst []quant.Unpacked, r int) {
 	}
 }
 
-// unpacked computes the call for a type that is taken apart first: rows are, in
-// groups, and each group meets all vectors.
+// unpacked computes the call for a type that is taken apart first, in plain Go.
 func (c *call) unpacked() {
 	s := getScratch()
 	defer putScratch(s)
-	blocks := c.w.Cols / 256
-	k := unpackedKernels[active]
-	if k == nil || c.w.Rows < gemvRows || blocks == 0 {
-		row := s.rows(blocks)
-		for j := range c.n {
-			s.x = c.a.vec(c.form, c.token(j))
-			s.words = packPairs.packVec(s.words[:0], &s.x)
-			for r := c.r0; r < c.r1; r++ {
-				c.unpackRow(row, r)
-				c.dst[j*c.stride+r-c.row0] = wordsUnpacked(row, &s.x, s.words)
-			}
-		}
-		return
-	}
-	group := s.rows(gemvRows * blocks)
-	for r := c.r0; r < c.r1; r += gemvRows {
-		first, end := min(r, c.w.Rows-gemvRows), min(r+gemvRows, c.r1)
-		for i := range gemvRows {
-			c.unpackRow(group[i*blocks:(i+1)*blocks], first+i)
-		}
-		for j := range c.n {
-			x, n := s.at(c, j)
-			k(&s.tail[0], (*byte)(unsafe.Pointer(&group[0])), blocks*unpackedBytes, n, 1, x)
-			copy(c.dst[j*c.stride+r-c.row0:][:end-r], s.tail[r-first:])
+	row := s.rows(c.w.Cols / 256)
+	for j := range c.n {
+		s.x = c.a.vec(c.form, c.token(j))
+		s.words = packPairs.packVec(s.words[:0], &s.x)
+		for r := c.r0; r < c.r1; r++ {
+			c.unpackRow(row, r)
+			c.dst[j*c.stride+r-c.row0] = wordsUnpacked(row, &s.x, s.words)
 		}
 	}
 }

@@ -82,8 +82,62 @@ func gemvQ6KDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte
 //go:noescape
 func gemvIQ4XSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
 
-// gemvUnpackedDotProd multiplies rows of Unpacked with a Q8_K vector.
+// gemvIQ2XXSDotProd multiplies rows of IQ2XXS with a Q8_K vector.
 // dotUnpacked is its twin in Go.
 //
 //go:noescape
-func gemvUnpackedDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+func gemvIQ2XXSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ2XSDotProd multiplies rows of IQ2XS with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ2XSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ2SDotProd multiplies rows of IQ2S with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ2SDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ3XXSDotProd multiplies rows of IQ3XXS with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ3XXSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ3SDotProd multiplies rows of IQ3S with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ3SDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ1SDotProd multiplies rows of IQ1S with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ1SDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ1MDotProd multiplies rows of IQ1M with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ1MDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvTQ10DotProd multiplies rows of TQ10 with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvTQ10DotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvTQ20DotProd multiplies rows of TQ20 with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvTQ20DotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvNVFP4DotProd multiplies rows of NVFP4 with a Q8_0 vector.
+// dotNVFP4 is its twin in Go.
+//
+//go:noescape
+func gemvNVFP4DotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)

@@ -4442,12 +4442,18 @@ block26:
 	BNE group25
 	RET
 
-// func gemvUnpackedDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
-TEXT ·gemvUnpackedDotProd(SB), NOSPLIT, $0-48
+// func gemvIQ2XXSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ2XXSDotProd(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD w+8(FP), R1
 	MOVD rowBytes+16(FP), R2
 	MOVD groups+32(FP), R3
+	MOVD $·bookIQ2XXS(SB), R10
+	MOVD $·signsEven(SB), R11
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
 
 group27:
 	MOVD R1, R4
@@ -4459,374 +4465,1100 @@ group27:
 	WORD $0x4f00e400 // movi v0.16b, #0
 
 block28:
-	WORD $0x4f00e401 // movi v1.16b, #0
-	WORD $0x3dc04085 // ldr q5, [x4, #256]
-	WORD $0x0f10a4a6 // sxtl v6.4s, v5.4h
-	WORD $0x4f10a4a7 // sxtl2 v7.4s, v5.8h
-	WORD $0x3dc04488 // ldr q8, [x4, #272]
-	WORD $0x0f10a509 // sxtl v9.4s, v8.4h
-	WORD $0x4f10a50a // sxtl2 v10.4s, v8.8h
-	WORD $0x3dc0008b // ldr q11, [x4, #0]
-	WORD $0x3dc0048c // ldr q12, [x4, #16]
+	WORD $0x4f00e403 // movi v3.16b, #0
+	WORD $0x3cc02087 // ldur q7, [x4, #2]
+	WORD $0x3cc12088 // ldur q8, [x4, #18]
+	WORD $0x4e8858e7 // uzp2 v7.4s, v7.4s, v8.4s
+	WORD $0x3cc22089 // ldur q9, [x4, #34]
+	WORD $0x3cc3208a // ldur q10, [x4, #50]
+	WORD $0x4e8a5929 // uzp2 v9.4s, v9.4s, v10.4s
+	WORD $0x6f2404e7 // ushr v7, v7, #28 of 32 bits
+	WORD $0x4f2154e7 // shl v7, v7, #1 of 32 bits
+	WORD $0x4ea11ce7 // orr v7.16b, v7.16b, v1.16b
+	WORD $0x6f240529 // ushr v9, v9, #28 of 32 bits
+	WORD $0x4f215529 // shl v9, v9, #1 of 32 bits
+	WORD $0x4ea11d29 // orr v9.16b, v9.16b, v1.16b
+	MOVBU 2(R4), R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVWU 6(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
 	WORD $0x3dc0010d // ldr q13, [x8, #0]
 	WORD $0x4f00e40e // movi v14.16b, #0
 	WORD $0x4e8d956e // sdot v14.4s, v11.16b, v13.16b
-	WORD $0x6f8601c1 // mla.4s v1, v14, v6[0]
-	WORD $0x3dc0050f // ldr q15, [x8, #16]
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4e8f9590 // sdot v16.4s, v12.16b, v15.16b
-	WORD $0x6fa60201 // mla.4s v1, v16, v6[1]
-	WORD $0x3dc00891 // ldr q17, [x4, #32]
-	WORD $0x3dc00c92 // ldr q18, [x4, #48]
-	WORD $0x3dc00913 // ldr q19, [x8, #32]
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4e939634 // sdot v20.4s, v17.16b, v19.16b
-	WORD $0x6f860a81 // mla.4s v1, v20, v6[2]
-	WORD $0x3dc00d15 // ldr q21, [x8, #48]
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4e959656 // sdot v22.4s, v18.16b, v21.16b
-	WORD $0x6fa60ac1 // mla.4s v1, v22, v6[3]
-	WORD $0x3dc01097 // ldr q23, [x4, #64]
-	WORD $0x3dc01498 // ldr q24, [x4, #80]
-	WORD $0x3dc01119 // ldr q25, [x8, #64]
-	WORD $0x4f00e41a // movi v26.16b, #0
-	WORD $0x4e9996fa // sdot v26.4s, v23.16b, v25.16b
-	WORD $0x6f870341 // mla.4s v1, v26, v7[0]
-	WORD $0x3dc0151b // ldr q27, [x8, #80]
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4e9b971c // sdot v28.4s, v24.16b, v27.16b
-	WORD $0x6fa70381 // mla.4s v1, v28, v7[1]
-	WORD $0x3dc0189d // ldr q29, [x4, #96]
-	WORD $0x3dc01c9e // ldr q30, [x4, #112]
-	WORD $0x3dc0191f // ldr q31, [x8, #96]
-	WORD $0x4f00e405 // movi v5.16b, #0
-	WORD $0x4e9f97a5 // sdot v5.4s, v29.16b, v31.16b
-	WORD $0x6f8708a1 // mla.4s v1, v5, v7[2]
-	WORD $0x3dc01d08 // ldr q8, [x8, #112]
-	WORD $0x4f00e40b // movi v11.16b, #0
-	WORD $0x4e8897cb // sdot v11.4s, v30.16b, v8.16b
-	WORD $0x6fa70961 // mla.4s v1, v11, v7[3]
-	WORD $0x3dc0208d // ldr q13, [x4, #128]
-	WORD $0x3dc0248e // ldr q14, [x4, #144]
-	WORD $0x3dc0210c // ldr q12, [x8, #128]
-	WORD $0x4f00e40f // movi v15.16b, #0
-	WORD $0x4e8c95af // sdot v15.4s, v13.16b, v12.16b
-	WORD $0x6f8901e1 // mla.4s v1, v15, v9[0]
-	WORD $0x3dc02510 // ldr q16, [x8, #144]
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4e9095d1 // sdot v17.4s, v14.16b, v16.16b
-	WORD $0x6fa90221 // mla.4s v1, v17, v9[1]
-	WORD $0x3dc02893 // ldr q19, [x4, #160]
-	WORD $0x3dc02c94 // ldr q20, [x4, #176]
-	WORD $0x3dc02912 // ldr q18, [x8, #160]
+	MOVBU 4(R4), R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 5(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVWU 6(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301def // eor v15.16b, v15.16b, v16.16b
+	WORD $0x6e3085ef // sub v15.16b, v15.16b, v16.16b
+	WORD $0x3dc00511 // ldr q17, [x8, #16]
+	WORD $0x4e9195ee // sdot v14.4s, v15.16b, v17.16b
+	WORD $0x6f8701c3 // mla.4s v3, v14, v7[0]
+	MOVBU 10(R4), R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 11(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	MOVWU 14(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e52 // eor v18.16b, v18.16b, v19.16b
+	WORD $0x6e338652 // sub v18.16b, v18.16b, v19.16b
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
 	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4e929675 // sdot v21.4s, v19.16b, v18.16b
-	WORD $0x6f890aa1 // mla.4s v1, v21, v9[2]
-	WORD $0x3dc02d16 // ldr q22, [x8, #176]
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4e969697 // sdot v23.4s, v20.16b, v22.16b
-	WORD $0x6fa90ae1 // mla.4s v1, v23, v9[3]
-	WORD $0x3dc03099 // ldr q25, [x4, #192]
-	WORD $0x3dc0349a // ldr q26, [x4, #208]
-	WORD $0x3dc03118 // ldr q24, [x8, #192]
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4e98973b // sdot v27.4s, v25.16b, v24.16b
-	WORD $0x6f8a0361 // mla.4s v1, v27, v10[0]
-	WORD $0x3dc0351c // ldr q28, [x8, #208]
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4e9c975d // sdot v29.4s, v26.16b, v28.16b
-	WORD $0x6faa03a1 // mla.4s v1, v29, v10[1]
-	WORD $0x3dc0389f // ldr q31, [x4, #224]
-	WORD $0x3dc03c85 // ldr q5, [x4, #240]
-	WORD $0x3dc0391e // ldr q30, [x8, #224]
-	WORD $0x4f00e408 // movi v8.16b, #0
-	WORD $0x4e9e97e8 // sdot v8.4s, v31.16b, v30.16b
-	WORD $0x6f8a0901 // mla.4s v1, v8, v10[2]
-	WORD $0x3dc03d0b // ldr q11, [x8, #240]
-	WORD $0x4f00e40d // movi v13.16b, #0
-	WORD $0x4e8b94ad // sdot v13.4s, v5.16b, v11.16b
-	WORD $0x6faa09a1 // mla.4s v1, v13, v10[3]
-	WORD $0x4f00e402 // movi v2.16b, #0
-	WORD $0x3dc040ac // ldr q12, [x5, #256]
-	WORD $0x0f10a58f // sxtl v15.4s, v12.4h
-	WORD $0x4f10a58e // sxtl2 v14.4s, v12.8h
-	WORD $0x3dc044b0 // ldr q16, [x5, #272]
-	WORD $0x0f10a611 // sxtl v17.4s, v16.4h
-	WORD $0x4f10a613 // sxtl2 v19.4s, v16.8h
-	WORD $0x3dc000b2 // ldr q18, [x5, #0]
-	WORD $0x3dc004b5 // ldr q21, [x5, #16]
-	WORD $0x3dc00114 // ldr q20, [x8, #0]
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4e949656 // sdot v22.4s, v18.16b, v20.16b
-	WORD $0x6f8f02c2 // mla.4s v2, v22, v15[0]
-	WORD $0x3dc00517 // ldr q23, [x8, #16]
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4e9796b9 // sdot v25.4s, v21.16b, v23.16b
-	WORD $0x6faf0322 // mla.4s v2, v25, v15[1]
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
-	WORD $0x3dc00cbb // ldr q27, [x5, #48]
-	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x4e949655 // sdot v21.4s, v18.16b, v20.16b
+	MOVBU 12(R4), R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 13(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVWU 14(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371ed6 // eor v22.16b, v22.16b, v23.16b
+	WORD $0x6e3786d6 // sub v22.16b, v22.16b, v23.16b
+	WORD $0x3dc00d18 // ldr q24, [x8, #48]
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6fa702a3 // mla.4s v3, v21, v7[1]
+	MOVBU 18(R4), R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 19(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVWU 22(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f39 // eor v25.16b, v25.16b, v26.16b
+	WORD $0x6e3a8739 // sub v25.16b, v25.16b, v26.16b
+	WORD $0x3dc0111b // ldr q27, [x8, #64]
 	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4e9a971c // sdot v28.4s, v24.16b, v26.16b
-	WORD $0x6f8f0b82 // mla.4s v2, v28, v15[2]
-	WORD $0x3dc00d1d // ldr q29, [x8, #48]
-	WORD $0x4f00e41f // movi v31.16b, #0
-	WORD $0x4e9d977f // sdot v31.4s, v27.16b, v29.16b
-	WORD $0x6faf0be2 // mla.4s v2, v31, v15[3]
-	WORD $0x3dc010be // ldr q30, [x5, #64]
-	WORD $0x3dc014a8 // ldr q8, [x5, #80]
-	WORD $0x3dc01105 // ldr q5, [x8, #64]
+	WORD $0x4e9b973c // sdot v28.4s, v25.16b, v27.16b
+	MOVBU 20(R4), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 21(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 22(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1fbd // eor v29.16b, v29.16b, v30.16b
+	WORD $0x6e3e87bd // sub v29.16b, v29.16b, v30.16b
+	WORD $0x3dc0151f // ldr q31, [x8, #80]
+	WORD $0x4e9f97bc // sdot v28.4s, v29.16b, v31.16b
+	WORD $0x6f870b83 // mla.4s v3, v28, v7[2]
+	MOVBU 26(R4), R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 27(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVWU 30(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d08 // eor v8.16b, v8.16b, v10.16b
+	WORD $0x6e2a8508 // sub v8.16b, v8.16b, v10.16b
+	WORD $0x3dc0190c // ldr q12, [x8, #96]
 	WORD $0x4f00e40b // movi v11.16b, #0
-	WORD $0x4e8597cb // sdot v11.4s, v30.16b, v5.16b
-	WORD $0x6f8e0162 // mla.4s v2, v11, v14[0]
-	WORD $0x3dc0150d // ldr q13, [x8, #80]
-	WORD $0x4f00e406 // movi v6.16b, #0
-	WORD $0x4e8d9506 // sdot v6.4s, v8.16b, v13.16b
-	WORD $0x6fae00c2 // mla.4s v2, v6, v14[1]
-	WORD $0x3dc018a7 // ldr q7, [x5, #96]
-	WORD $0x3dc01ca9 // ldr q9, [x5, #112]
-	WORD $0x3dc0190a // ldr q10, [x8, #96]
-	WORD $0x4f00e40c // movi v12.16b, #0
-	WORD $0x4e8a94ec // sdot v12.4s, v7.16b, v10.16b
-	WORD $0x6f8e0982 // mla.4s v2, v12, v14[2]
-	WORD $0x3dc01d10 // ldr q16, [x8, #112]
+	WORD $0x4e8c950b // sdot v11.4s, v8.16b, v12.16b
+	MOVBU 28(R4), R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 29(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVWU 30(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301dad // eor v13.16b, v13.16b, v16.16b
+	WORD $0x6e3085ad // sub v13.16b, v13.16b, v16.16b
+	WORD $0x3dc01d0f // ldr q15, [x8, #112]
+	WORD $0x4e8f95ab // sdot v11.4s, v13.16b, v15.16b
+	WORD $0x6fa70963 // mla.4s v3, v11, v7[3]
+	MOVBU 34(R4), R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 35(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVWU 38(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1e31 // eor v17.16b, v17.16b, v14.16b
+	WORD $0x6e2e8631 // sub v17.16b, v17.16b, v14.16b
+	WORD $0x3dc02113 // ldr q19, [x8, #128]
 	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4e909532 // sdot v18.4s, v9.16b, v16.16b
-	WORD $0x6fae0a42 // mla.4s v2, v18, v14[3]
-	WORD $0x3dc020b4 // ldr q20, [x5, #128]
-	WORD $0x3dc024b6 // ldr q22, [x5, #144]
-	WORD $0x3dc02115 // ldr q21, [x8, #128]
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4e959697 // sdot v23.4s, v20.16b, v21.16b
-	WORD $0x6f9102e2 // mla.4s v2, v23, v17[0]
-	WORD $0x3dc02519 // ldr q25, [x8, #144]
-	WORD $0x4f00e418 // movi v24.16b, #0
-	WORD $0x4e9996d8 // sdot v24.4s, v22.16b, v25.16b
-	WORD $0x6fb10302 // mla.4s v2, v24, v17[1]
-	WORD $0x3dc028ba // ldr q26, [x5, #160]
-	WORD $0x3dc02cbc // ldr q28, [x5, #176]
-	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x4e939632 // sdot v18.4s, v17.16b, v19.16b
+	MOVBU 36(R4), R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 37(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVWU 38(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371e94 // eor v20.16b, v20.16b, v23.16b
+	WORD $0x6e378694 // sub v20.16b, v20.16b, v23.16b
+	WORD $0x3dc02516 // ldr q22, [x8, #144]
+	WORD $0x4e969692 // sdot v18.4s, v20.16b, v22.16b
+	WORD $0x6f890243 // mla.4s v3, v18, v9[0]
+	MOVBU 42(R4), R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 43(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVWU 46(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351f18 // eor v24.16b, v24.16b, v21.16b
+	WORD $0x6e358718 // sub v24.16b, v24.16b, v21.16b
+	WORD $0x3dc0291a // ldr q26, [x8, #160]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9a9719 // sdot v25.4s, v24.16b, v26.16b
+	MOVBU 44(R4), R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 45(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	MOVWU 46(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1f7b // eor v27.16b, v27.16b, v30.16b
+	WORD $0x6e3e877b // sub v27.16b, v27.16b, v30.16b
+	WORD $0x3dc02d1d // ldr q29, [x8, #176]
+	WORD $0x4e9d9779 // sdot v25.4s, v27.16b, v29.16b
+	WORD $0x6fa90323 // mla.4s v3, v25, v9[1]
+	MOVBU 50(R4), R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 51(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVWU 54(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fff // eor v31.16b, v31.16b, v28.16b
+	WORD $0x6e3c87ff // sub v31.16b, v31.16b, v28.16b
+	WORD $0x3dc0310a // ldr q10, [x8, #192]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8a97e8 // sdot v8.4s, v31.16b, v10.16b
+	MOVBU 52(R4), R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 53(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVWU 54(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301d8c // eor v12.16b, v12.16b, v16.16b
+	WORD $0x6e30858c // sub v12.16b, v12.16b, v16.16b
+	WORD $0x3dc0350d // ldr q13, [x8, #208]
+	WORD $0x4e8d9588 // sdot v8.4s, v12.16b, v13.16b
+	WORD $0x6f890903 // mla.4s v3, v8, v9[2]
+	MOVBU 58(R4), R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 59(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVWU 62(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1def // eor v15.16b, v15.16b, v11.16b
+	WORD $0x6e2b85ef // sub v15.16b, v15.16b, v11.16b
+	WORD $0x3dc0390e // ldr q14, [x8, #224]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e8e95f1 // sdot v17.4s, v15.16b, v14.16b
+	MOVBU 60(R4), R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 61(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	MOVWU 62(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371e73 // eor v19.16b, v19.16b, v23.16b
+	WORD $0x6e378673 // sub v19.16b, v19.16b, v23.16b
+	WORD $0x3dc03d14 // ldr q20, [x8, #240]
+	WORD $0x4e949671 // sdot v17.4s, v19.16b, v20.16b
+	WORD $0x6fa90a23 // mla.4s v3, v17, v9[3]
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc020b6 // ldur q22, [x5, #2]
+	WORD $0x3cc120b2 // ldur q18, [x5, #18]
+	WORD $0x4e925ad6 // uzp2 v22.4s, v22.4s, v18.4s
+	WORD $0x3cc220b5 // ldur q21, [x5, #34]
+	WORD $0x3cc320b8 // ldur q24, [x5, #50]
+	WORD $0x4e985ab5 // uzp2 v21.4s, v21.4s, v24.4s
+	WORD $0x6f2406d6 // ushr v22, v22, #28 of 32 bits
+	WORD $0x4f2156d6 // shl v22, v22, #1 of 32 bits
+	WORD $0x4ea11ed6 // orr v22.16b, v22.16b, v1.16b
+	WORD $0x6f2406b5 // ushr v21, v21, #28 of 32 bits
+	WORD $0x4f2156b5 // shl v21, v21, #1 of 32 bits
+	WORD $0x4ea11eb5 // orr v21.16b, v21.16b, v1.16b
+	MOVBU 2(R5), R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 3(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	MOVWU 6(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1f5a // eor v26.16b, v26.16b, v30.16b
+	WORD $0x6e3e875a // sub v26.16b, v26.16b, v30.16b
+	WORD $0x3dc0011b // ldr q27, [x8, #0]
 	WORD $0x4f00e41d // movi v29.16b, #0
 	WORD $0x4e9b975d // sdot v29.4s, v26.16b, v27.16b
-	WORD $0x6f910ba2 // mla.4s v2, v29, v17[2]
-	WORD $0x3dc02d1f // ldr q31, [x8, #176]
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4e9f979e // sdot v30.4s, v28.16b, v31.16b
-	WORD $0x6fb10bc2 // mla.4s v2, v30, v17[3]
-	WORD $0x3dc030a5 // ldr q5, [x5, #192]
-	WORD $0x3dc034ab // ldr q11, [x5, #208]
-	WORD $0x3dc03108 // ldr q8, [x8, #192]
+	MOVBU 4(R5), R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 5(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVWU 6(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f39 // eor v25.16b, v25.16b, v28.16b
+	WORD $0x6e3c8739 // sub v25.16b, v25.16b, v28.16b
+	WORD $0x3dc0051f // ldr q31, [x8, #16]
+	WORD $0x4e9f973d // sdot v29.4s, v25.16b, v31.16b
+	WORD $0x6f9603a4 // mla.4s v4, v29, v22[0]
+	MOVBU 10(R5), R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 11(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVWU 14(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301d4a // eor v10.16b, v10.16b, v16.16b
+	WORD $0x6e30854a // sub v10.16b, v10.16b, v16.16b
+	WORD $0x3dc0090c // ldr q12, [x8, #32]
 	WORD $0x4f00e40d // movi v13.16b, #0
-	WORD $0x4e8894ad // sdot v13.4s, v5.16b, v8.16b
-	WORD $0x6f9301a2 // mla.4s v2, v13, v19[0]
-	WORD $0x3dc03506 // ldr q6, [x8, #208]
-	WORD $0x4f00e407 // movi v7.16b, #0
-	WORD $0x4e869567 // sdot v7.4s, v11.16b, v6.16b
-	WORD $0x6fb300e2 // mla.4s v2, v7, v19[1]
-	WORD $0x3dc038aa // ldr q10, [x5, #224]
-	WORD $0x3dc03cac // ldr q12, [x5, #240]
-	WORD $0x3dc03909 // ldr q9, [x8, #224]
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4e899550 // sdot v16.4s, v10.16b, v9.16b
-	WORD $0x6f930a02 // mla.4s v2, v16, v19[2]
-	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x4e8c954d // sdot v13.4s, v10.16b, v12.16b
+	MOVBU 12(R5), R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 13(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVWU 14(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d08 // eor v8.16b, v8.16b, v11.16b
+	WORD $0x6e2b8508 // sub v8.16b, v8.16b, v11.16b
+	WORD $0x3dc00d0f // ldr q15, [x8, #48]
+	WORD $0x4e8f950d // sdot v13.4s, v8.16b, v15.16b
+	WORD $0x6fb601a4 // mla.4s v4, v13, v22[1]
+	MOVBU 18(R5), R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 19(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVWU 22(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371dce // eor v14.16b, v14.16b, v23.16b
+	WORD $0x6e3785ce // sub v14.16b, v14.16b, v23.16b
+	WORD $0x3dc01113 // ldr q19, [x8, #64]
 	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4e929594 // sdot v20.4s, v12.16b, v18.16b
-	WORD $0x6fb30a82 // mla.4s v2, v20, v19[3]
-	WORD $0x4f00e403 // movi v3.16b, #0
-	WORD $0x3dc040d5 // ldr q21, [x6, #256]
-	WORD $0x0f10a6b7 // sxtl v23.4s, v21.4h
-	WORD $0x4f10a6b6 // sxtl2 v22.4s, v21.8h
-	WORD $0x3dc044d9 // ldr q25, [x6, #272]
-	WORD $0x0f10a738 // sxtl v24.4s, v25.4h
-	WORD $0x4f10a73a // sxtl2 v26.4s, v25.8h
-	WORD $0x3dc000db // ldr q27, [x6, #0]
-	WORD $0x3dc004dd // ldr q29, [x6, #16]
-	WORD $0x3dc0011c // ldr q28, [x8, #0]
-	WORD $0x4f00e41f // movi v31.16b, #0
-	WORD $0x4e9c977f // sdot v31.4s, v27.16b, v28.16b
-	WORD $0x6f9703e3 // mla.4s v3, v31, v23[0]
-	WORD $0x3dc0051e // ldr q30, [x8, #16]
-	WORD $0x4f00e405 // movi v5.16b, #0
-	WORD $0x4e9e97a5 // sdot v5.4s, v29.16b, v30.16b
-	WORD $0x6fb700a3 // mla.4s v3, v5, v23[1]
-	WORD $0x3dc008c8 // ldr q8, [x6, #32]
-	WORD $0x3dc00ccd // ldr q13, [x6, #48]
-	WORD $0x3dc0090b // ldr q11, [x8, #32]
-	WORD $0x4f00e406 // movi v6.16b, #0
-	WORD $0x4e8b9506 // sdot v6.4s, v8.16b, v11.16b
-	WORD $0x6f9708c3 // mla.4s v3, v6, v23[2]
-	WORD $0x3dc00d07 // ldr q7, [x8, #48]
-	WORD $0x4f00e40a // movi v10.16b, #0
-	WORD $0x4e8795aa // sdot v10.4s, v13.16b, v7.16b
-	WORD $0x6fb70943 // mla.4s v3, v10, v23[3]
-	WORD $0x3dc010c9 // ldr q9, [x6, #64]
-	WORD $0x3dc014d0 // ldr q16, [x6, #80]
-	WORD $0x3dc0110c // ldr q12, [x8, #64]
-	WORD $0x4f00e412 // movi v18.16b, #0
-	WORD $0x4e8c9532 // sdot v18.4s, v9.16b, v12.16b
-	WORD $0x6f960243 // mla.4s v3, v18, v22[0]
-	WORD $0x3dc01514 // ldr q20, [x8, #80]
-	WORD $0x4f00e40f // movi v15.16b, #0
-	WORD $0x4e94960f // sdot v15.4s, v16.16b, v20.16b
-	WORD $0x6fb601e3 // mla.4s v3, v15, v22[1]
-	WORD $0x3dc018ce // ldr q14, [x6, #96]
-	WORD $0x3dc01cd1 // ldr q17, [x6, #112]
-	WORD $0x3dc01913 // ldr q19, [x8, #96]
-	WORD $0x4f00e415 // movi v21.16b, #0
-	WORD $0x4e9395d5 // sdot v21.4s, v14.16b, v19.16b
-	WORD $0x6f960aa3 // mla.4s v3, v21, v22[2]
+	WORD $0x4e9395d4 // sdot v20.4s, v14.16b, v19.16b
+	MOVBU 20(R5), R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 21(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVWU 22(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271e31 // eor v17.16b, v17.16b, v7.16b
+	WORD $0x6e278631 // sub v17.16b, v17.16b, v7.16b
+	WORD $0x3dc01509 // ldr q9, [x8, #80]
+	WORD $0x4e899634 // sdot v20.4s, v17.16b, v9.16b
+	WORD $0x6f960a84 // mla.4s v4, v20, v22[2]
+	MOVBU 26(R5), R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 27(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	MOVWU 30(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381e52 // eor v18.16b, v18.16b, v24.16b
+	WORD $0x6e388652 // sub v18.16b, v18.16b, v24.16b
+	WORD $0x3dc0191e // ldr q30, [x8, #96]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e9e965a // sdot v26.4s, v18.16b, v30.16b
+	MOVBU 28(R5), R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 29(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	MOVWU 30(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
 	WORD $0x3dc01d19 // ldr q25, [x8, #112]
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4e99963b // sdot v27.4s, v17.16b, v25.16b
-	WORD $0x6fb60b63 // mla.4s v3, v27, v22[3]
-	WORD $0x3dc020dc // ldr q28, [x6, #128]
-	WORD $0x3dc024df // ldr q31, [x6, #144]
-	WORD $0x3dc0211d // ldr q29, [x8, #128]
-	WORD $0x4f00e41e // movi v30.16b, #0
-	WORD $0x4e9d979e // sdot v30.4s, v28.16b, v29.16b
-	WORD $0x6f9803c3 // mla.4s v3, v30, v24[0]
-	WORD $0x3dc02505 // ldr q5, [x8, #144]
-	WORD $0x4f00e408 // movi v8.16b, #0
-	WORD $0x4e8597e8 // sdot v8.4s, v31.16b, v5.16b
-	WORD $0x6fb80103 // mla.4s v3, v8, v24[1]
-	WORD $0x3dc028cb // ldr q11, [x6, #160]
-	WORD $0x3dc02cc6 // ldr q6, [x6, #176]
-	WORD $0x3dc0290d // ldr q13, [x8, #160]
-	WORD $0x4f00e407 // movi v7.16b, #0
-	WORD $0x4e8d9567 // sdot v7.4s, v11.16b, v13.16b
-	WORD $0x6f9808e3 // mla.4s v3, v7, v24[2]
-	WORD $0x3dc02d0a // ldr q10, [x8, #176]
-	WORD $0x4f00e409 // movi v9.16b, #0
-	WORD $0x4e8a94c9 // sdot v9.4s, v6.16b, v10.16b
-	WORD $0x6fb80923 // mla.4s v3, v9, v24[3]
-	WORD $0x3dc030cc // ldr q12, [x6, #192]
-	WORD $0x3dc034d2 // ldr q18, [x6, #208]
-	WORD $0x3dc03110 // ldr q16, [x8, #192]
-	WORD $0x4f00e414 // movi v20.16b, #0
-	WORD $0x4e909594 // sdot v20.4s, v12.16b, v16.16b
-	WORD $0x6f9a0283 // mla.4s v3, v20, v26[0]
-	WORD $0x3dc0350f // ldr q15, [x8, #208]
-	WORD $0x4f00e40e // movi v14.16b, #0
-	WORD $0x4e8f964e // sdot v14.4s, v18.16b, v15.16b
-	WORD $0x6fba01c3 // mla.4s v3, v14, v26[1]
-	WORD $0x3dc038d3 // ldr q19, [x6, #224]
-	WORD $0x3dc03cd5 // ldr q21, [x6, #240]
-	WORD $0x3dc03911 // ldr q17, [x8, #224]
-	WORD $0x4f00e419 // movi v25.16b, #0
-	WORD $0x4e919679 // sdot v25.4s, v19.16b, v17.16b
-	WORD $0x6f9a0b23 // mla.4s v3, v25, v26[2]
-	WORD $0x3dc03d1b // ldr q27, [x8, #240]
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4e9b96bc // sdot v28.4s, v21.16b, v27.16b
-	WORD $0x6fba0b83 // mla.4s v3, v28, v26[3]
-	WORD $0x4f00e404 // movi v4.16b, #0
-	WORD $0x3dc040fd // ldr q29, [x7, #256]
-	WORD $0x0f10a7be // sxtl v30.4s, v29.4h
-	WORD $0x4f10a7bf // sxtl2 v31.4s, v29.8h
-	WORD $0x3dc044e5 // ldr q5, [x7, #272]
-	WORD $0x0f10a4a8 // sxtl v8.4s, v5.4h
-	WORD $0x4f10a4ab // sxtl2 v11.4s, v5.8h
-	WORD $0x3dc000ed // ldr q13, [x7, #0]
-	WORD $0x3dc004e7 // ldr q7, [x7, #16]
-	WORD $0x3dc00106 // ldr q6, [x8, #0]
+	WORD $0x4e99977a // sdot v26.4s, v27.16b, v25.16b
+	WORD $0x6fb60b44 // mla.4s v4, v26, v22[3]
+	MOVBU 34(R5), R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 35(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVWU 38(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1fff // eor v31.16b, v31.16b, v29.16b
+	WORD $0x6e3d87ff // sub v31.16b, v31.16b, v29.16b
+	WORD $0x3dc02110 // ldr q16, [x8, #128]
 	WORD $0x4f00e40a // movi v10.16b, #0
-	WORD $0x4e8695aa // sdot v10.4s, v13.16b, v6.16b
-	WORD $0x6f9e0144 // mla.4s v4, v10, v30[0]
-	WORD $0x3dc00509 // ldr q9, [x8, #16]
-	WORD $0x4f00e40c // movi v12.16b, #0
-	WORD $0x4e8994ec // sdot v12.4s, v7.16b, v9.16b
-	WORD $0x6fbe0184 // mla.4s v4, v12, v30[1]
-	WORD $0x3dc008f0 // ldr q16, [x7, #32]
-	WORD $0x3dc00cf4 // ldr q20, [x7, #48]
-	WORD $0x3dc00912 // ldr q18, [x8, #32]
-	WORD $0x4f00e40f // movi v15.16b, #0
-	WORD $0x4e92960f // sdot v15.4s, v16.16b, v18.16b
-	WORD $0x6f9e09e4 // mla.4s v4, v15, v30[2]
-	WORD $0x3dc00d0e // ldr q14, [x8, #48]
-	WORD $0x4f00e413 // movi v19.16b, #0
-	WORD $0x4e8e9693 // sdot v19.4s, v20.16b, v14.16b
-	WORD $0x6fbe0a64 // mla.4s v4, v19, v30[3]
-	WORD $0x3dc010f1 // ldr q17, [x7, #64]
-	WORD $0x3dc014f9 // ldr q25, [x7, #80]
-	WORD $0x3dc01115 // ldr q21, [x8, #64]
-	WORD $0x4f00e41b // movi v27.16b, #0
-	WORD $0x4e95963b // sdot v27.4s, v17.16b, v21.16b
-	WORD $0x6f9f0364 // mla.4s v4, v27, v31[0]
-	WORD $0x3dc0151c // ldr q28, [x8, #80]
-	WORD $0x4f00e417 // movi v23.16b, #0
-	WORD $0x4e9c9737 // sdot v23.4s, v25.16b, v28.16b
-	WORD $0x6fbf02e4 // mla.4s v4, v23, v31[1]
-	WORD $0x3dc018f6 // ldr q22, [x7, #96]
-	WORD $0x3dc01cf8 // ldr q24, [x7, #112]
-	WORD $0x3dc0191a // ldr q26, [x8, #96]
-	WORD $0x4f00e41d // movi v29.16b, #0
-	WORD $0x4e9a96dd // sdot v29.4s, v22.16b, v26.16b
-	WORD $0x6f9f0ba4 // mla.4s v4, v29, v31[2]
-	WORD $0x3dc01d05 // ldr q5, [x8, #112]
-	WORD $0x4f00e40d // movi v13.16b, #0
-	WORD $0x4e85970d // sdot v13.4s, v24.16b, v5.16b
-	WORD $0x6fbf09a4 // mla.4s v4, v13, v31[3]
-	WORD $0x3dc020e6 // ldr q6, [x7, #128]
-	WORD $0x3dc024ea // ldr q10, [x7, #144]
-	WORD $0x3dc02107 // ldr q7, [x8, #128]
-	WORD $0x4f00e409 // movi v9.16b, #0
-	WORD $0x4e8794c9 // sdot v9.4s, v6.16b, v7.16b
-	WORD $0x6f880124 // mla.4s v4, v9, v8[0]
-	WORD $0x3dc0250c // ldr q12, [x8, #144]
-	WORD $0x4f00e410 // movi v16.16b, #0
-	WORD $0x4e8c9550 // sdot v16.4s, v10.16b, v12.16b
-	WORD $0x6fa80204 // mla.4s v4, v16, v8[1]
-	WORD $0x3dc028f2 // ldr q18, [x7, #160]
-	WORD $0x3dc02cef // ldr q15, [x7, #176]
-	WORD $0x3dc02914 // ldr q20, [x8, #160]
+	WORD $0x4e9097ea // sdot v10.4s, v31.16b, v16.16b
+	MOVBU 36(R5), R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 37(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVWU 38(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc02508 // ldr q8, [x8, #144]
+	WORD $0x4e88958a // sdot v10.4s, v12.16b, v8.16b
+	WORD $0x6f950144 // mla.4s v4, v10, v21[0]
+	MOVBU 42(R5), R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 43(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVWU 46(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1def // eor v15.16b, v15.16b, v13.16b
+	WORD $0x6e2d85ef // sub v15.16b, v15.16b, v13.16b
+	WORD $0x3dc02917 // ldr q23, [x8, #160]
 	WORD $0x4f00e40e // movi v14.16b, #0
-	WORD $0x4e94964e // sdot v14.4s, v18.16b, v20.16b
-	WORD $0x6f8809c4 // mla.4s v4, v14, v8[2]
-	WORD $0x3dc02d13 // ldr q19, [x8, #176]
-	WORD $0x4f00e411 // movi v17.16b, #0
-	WORD $0x4e9395f1 // sdot v17.4s, v15.16b, v19.16b
-	WORD $0x6fa80a24 // mla.4s v4, v17, v8[3]
-	WORD $0x3dc030f5 // ldr q21, [x7, #192]
-	WORD $0x3dc034fb // ldr q27, [x7, #208]
-	WORD $0x3dc03119 // ldr q25, [x8, #192]
-	WORD $0x4f00e41c // movi v28.16b, #0
-	WORD $0x4e9996bc // sdot v28.4s, v21.16b, v25.16b
-	WORD $0x6f8b0384 // mla.4s v4, v28, v11[0]
-	WORD $0x3dc03517 // ldr q23, [x8, #208]
-	WORD $0x4f00e416 // movi v22.16b, #0
-	WORD $0x4e979776 // sdot v22.4s, v27.16b, v23.16b
-	WORD $0x6fab02c4 // mla.4s v4, v22, v11[1]
-	WORD $0x3dc038fa // ldr q26, [x7, #224]
-	WORD $0x3dc03cfd // ldr q29, [x7, #240]
-	WORD $0x3dc03918 // ldr q24, [x8, #224]
+	WORD $0x4e9795ee // sdot v14.4s, v15.16b, v23.16b
+	MOVBU 44(R5), R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 45(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	MOVWU 46(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271e73 // eor v19.16b, v19.16b, v7.16b
+	WORD $0x6e278673 // sub v19.16b, v19.16b, v7.16b
+	WORD $0x3dc02d11 // ldr q17, [x8, #176]
+	WORD $0x4e91966e // sdot v14.4s, v19.16b, v17.16b
+	WORD $0x6fb501c4 // mla.4s v4, v14, v21[1]
+	MOVBU 50(R5), R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 51(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVWU 54(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341d29 // eor v9.16b, v9.16b, v20.16b
+	WORD $0x6e348529 // sub v9.16b, v9.16b, v20.16b
+	WORD $0x3dc03118 // ldr q24, [x8, #192]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e989532 // sdot v18.4s, v9.16b, v24.16b
+	MOVBU 52(R5), R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 53(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	MOVWU 54(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fde // eor v30.16b, v30.16b, v28.16b
+	WORD $0x6e3c87de // sub v30.16b, v30.16b, v28.16b
+	WORD $0x3dc0351b // ldr q27, [x8, #208]
+	WORD $0x4e9b97d2 // sdot v18.4s, v30.16b, v27.16b
+	WORD $0x6f950a44 // mla.4s v4, v18, v21[2]
+	MOVBU 58(R5), R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 59(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVWU 62(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f39 // eor v25.16b, v25.16b, v26.16b
+	WORD $0x6e3a8739 // sub v25.16b, v25.16b, v26.16b
+	WORD $0x3dc0391d // ldr q29, [x8, #224]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9d973f // sdot v31.4s, v25.16b, v29.16b
+	MOVBU 60(R5), R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 61(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVWU 62(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1e10 // eor v16.16b, v16.16b, v11.16b
+	WORD $0x6e2b8610 // sub v16.16b, v16.16b, v11.16b
+	WORD $0x3dc03d0c // ldr q12, [x8, #240]
+	WORD $0x4e8c961f // sdot v31.4s, v16.16b, v12.16b
+	WORD $0x6fb50be4 // mla.4s v4, v31, v21[3]
 	WORD $0x4f00e405 // movi v5.16b, #0
-	WORD $0x4e989745 // sdot v5.4s, v26.16b, v24.16b
-	WORD $0x6f8b08a4 // mla.4s v4, v5, v11[2]
-	WORD $0x3dc03d0d // ldr q13, [x8, #240]
+	WORD $0x3cc020c8 // ldur q8, [x6, #2]
+	WORD $0x3cc120ca // ldur q10, [x6, #18]
+	WORD $0x4e8a5908 // uzp2 v8.4s, v8.4s, v10.4s
+	WORD $0x3cc220cd // ldur q13, [x6, #34]
+	WORD $0x3cc320cf // ldur q15, [x6, #50]
+	WORD $0x4e8f59ad // uzp2 v13.4s, v13.4s, v15.4s
+	WORD $0x6f240508 // ushr v8, v8, #28 of 32 bits
+	WORD $0x4f215508 // shl v8, v8, #1 of 32 bits
+	WORD $0x4ea11d08 // orr v8.16b, v8.16b, v1.16b
+	WORD $0x6f2405ad // ushr v13, v13, #28 of 32 bits
+	WORD $0x4f2155ad // shl v13, v13, #1 of 32 bits
+	WORD $0x4ea11dad // orr v13.16b, v13.16b, v1.16b
+	MOVBU 2(R6), R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 3(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVWU 6(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271ef7 // eor v23.16b, v23.16b, v7.16b
+	WORD $0x6e2786f7 // sub v23.16b, v23.16b, v7.16b
+	WORD $0x3dc00113 // ldr q19, [x8, #0]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9396f1 // sdot v17.4s, v23.16b, v19.16b
+	MOVBU 4(R6), R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 5(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVWU 6(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341dce // eor v14.16b, v14.16b, v20.16b
+	WORD $0x6e3485ce // sub v14.16b, v14.16b, v20.16b
+	WORD $0x3dc00509 // ldr q9, [x8, #16]
+	WORD $0x4e8995d1 // sdot v17.4s, v14.16b, v9.16b
+	WORD $0x6f880225 // mla.4s v5, v17, v8[0]
+	MOVBU 10(R6), R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 11(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVWU 14(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f18 // eor v24.16b, v24.16b, v28.16b
+	WORD $0x6e3c8718 // sub v24.16b, v24.16b, v28.16b
+	WORD $0x3dc0091e // ldr q30, [x8, #32]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9e971b // sdot v27.4s, v24.16b, v30.16b
+	MOVBU 12(R6), R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 13(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	MOVWU 14(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1e52 // eor v18.16b, v18.16b, v26.16b
+	WORD $0x6e3a8652 // sub v18.16b, v18.16b, v26.16b
+	WORD $0x3dc00d19 // ldr q25, [x8, #48]
+	WORD $0x4e99965b // sdot v27.4s, v18.16b, v25.16b
+	WORD $0x6fa80365 // mla.4s v5, v27, v8[1]
+	MOVBU 18(R6), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 19(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 22(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1fbd // eor v29.16b, v29.16b, v11.16b
+	WORD $0x6e2b87bd // sub v29.16b, v29.16b, v11.16b
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4e9097ac // sdot v12.4s, v29.16b, v16.16b
+	MOVBU 20(R6), R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 21(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVWU 22(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361fff // eor v31.16b, v31.16b, v22.16b
+	WORD $0x6e3687ff // sub v31.16b, v31.16b, v22.16b
+	WORD $0x3dc01515 // ldr q21, [x8, #80]
+	WORD $0x4e9597ec // sdot v12.4s, v31.16b, v21.16b
+	WORD $0x6f880985 // mla.4s v5, v12, v8[2]
+	MOVBU 26(R6), R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 27(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVWU 30(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1d4a // eor v10.16b, v10.16b, v15.16b
+	WORD $0x6e2f854a // sub v10.16b, v10.16b, v15.16b
+	WORD $0x3dc01907 // ldr q7, [x8, #96]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e879557 // sdot v23.4s, v10.16b, v7.16b
+	MOVBU 28(R6), R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 29(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	MOVWU 30(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341e73 // eor v19.16b, v19.16b, v20.16b
+	WORD $0x6e348673 // sub v19.16b, v19.16b, v20.16b
+	WORD $0x3dc01d0e // ldr q14, [x8, #112]
+	WORD $0x4e8e9677 // sdot v23.4s, v19.16b, v14.16b
+	WORD $0x6fa80ae5 // mla.4s v5, v23, v8[3]
+	MOVBU 34(R6), R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 35(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVWU 38(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d29 // eor v9.16b, v9.16b, v17.16b
+	WORD $0x6e318529 // sub v9.16b, v9.16b, v17.16b
+	WORD $0x3dc0211c // ldr q28, [x8, #128]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e9c9538 // sdot v24.4s, v9.16b, v28.16b
+	MOVBU 36(R6), R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 37(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	MOVWU 38(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1fde // eor v30.16b, v30.16b, v26.16b
+	WORD $0x6e3a87de // sub v30.16b, v30.16b, v26.16b
+	WORD $0x3dc02512 // ldr q18, [x8, #144]
+	WORD $0x4e9297d8 // sdot v24.4s, v30.16b, v18.16b
+	WORD $0x6f8d0305 // mla.4s v5, v24, v13[0]
+	MOVBU 42(R6), R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 43(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVWU 46(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1f39 // eor v25.16b, v25.16b, v27.16b
+	WORD $0x6e3b8739 // sub v25.16b, v25.16b, v27.16b
+	WORD $0x3dc0290b // ldr q11, [x8, #160]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e8b973d // sdot v29.4s, v25.16b, v11.16b
+	MOVBU 44(R6), R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 45(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVWU 46(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e10 // eor v16.16b, v16.16b, v22.16b
+	WORD $0x6e368610 // sub v16.16b, v16.16b, v22.16b
+	WORD $0x3dc02d1f // ldr q31, [x8, #176]
+	WORD $0x4e9f961d // sdot v29.4s, v16.16b, v31.16b
+	WORD $0x6fad03a5 // mla.4s v5, v29, v13[1]
+	MOVBU 50(R6), R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 51(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVWU 54(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1eb5 // eor v21.16b, v21.16b, v12.16b
+	WORD $0x6e2c86b5 // sub v21.16b, v21.16b, v12.16b
+	WORD $0x3dc0310f // ldr q15, [x8, #192]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e8f96aa // sdot v10.4s, v21.16b, v15.16b
+	MOVBU 52(R6), R12
+	FMOVD (R10)(R12<<3), F7
+	MOVBU 53(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V7.D[1]
+	MOVWU 54(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ce7 // eor v7.16b, v7.16b, v20.16b
+	WORD $0x6e3484e7 // sub v7.16b, v7.16b, v20.16b
+	WORD $0x3dc03513 // ldr q19, [x8, #208]
+	WORD $0x4e9394ea // sdot v10.4s, v7.16b, v19.16b
+	WORD $0x6f8d0945 // mla.4s v5, v10, v13[2]
+	MOVBU 58(R6), R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 59(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVWU 62(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371dce // eor v14.16b, v14.16b, v23.16b
+	WORD $0x6e3785ce // sub v14.16b, v14.16b, v23.16b
+	WORD $0x3dc03911 // ldr q17, [x8, #224]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9195c9 // sdot v9.4s, v14.16b, v17.16b
+	MOVBU 60(R6), R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 61(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVWU 62(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f9c // eor v28.16b, v28.16b, v26.16b
+	WORD $0x6e3a879c // sub v28.16b, v28.16b, v26.16b
+	WORD $0x3dc03d1e // ldr q30, [x8, #240]
+	WORD $0x4e9e9789 // sdot v9.4s, v28.16b, v30.16b
+	WORD $0x6fad0925 // mla.4s v5, v9, v13[3]
 	WORD $0x4f00e406 // movi v6.16b, #0
-	WORD $0x4e8d97a6 // sdot v6.4s, v29.16b, v13.16b
-	WORD $0x6fab08c4 // mla.4s v4, v6, v11[3]
-	WORD $0x4ea2bc21 // addp v1.4s, v1.4s, v2.4s
+	WORD $0x3cc020f2 // ldur q18, [x7, #2]
+	WORD $0x3cc120f8 // ldur q24, [x7, #18]
+	WORD $0x4e985a52 // uzp2 v18.4s, v18.4s, v24.4s
+	WORD $0x3cc220fb // ldur q27, [x7, #34]
+	WORD $0x3cc320f9 // ldur q25, [x7, #50]
+	WORD $0x4e995b7b // uzp2 v27.4s, v27.4s, v25.4s
+	WORD $0x6f240652 // ushr v18, v18, #28 of 32 bits
+	WORD $0x4f215652 // shl v18, v18, #1 of 32 bits
+	WORD $0x4ea11e52 // orr v18.16b, v18.16b, v1.16b
+	WORD $0x6f24077b // ushr v27, v27, #28 of 32 bits
+	WORD $0x4f21577b // shl v27, v27, #1 of 32 bits
+	WORD $0x4ea11f7b // orr v27.16b, v27.16b, v1.16b
+	MOVBU 2(R7), R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVWU 6(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361d6b // eor v11.16b, v11.16b, v22.16b
+	WORD $0x6e36856b // sub v11.16b, v11.16b, v22.16b
+	WORD $0x3dc00110 // ldr q16, [x8, #0]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e90957f // sdot v31.4s, v11.16b, v16.16b
+	MOVBU 4(R7), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 5(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 6(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1fbd // eor v29.16b, v29.16b, v12.16b
+	WORD $0x6e2c87bd // sub v29.16b, v29.16b, v12.16b
+	WORD $0x3dc00515 // ldr q21, [x8, #16]
+	WORD $0x4e9597bf // sdot v31.4s, v29.16b, v21.16b
+	WORD $0x6f9203e6 // mla.4s v6, v31, v18[0]
+	MOVBU 10(R7), R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 11(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVWU 14(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341def // eor v15.16b, v15.16b, v20.16b
+	WORD $0x6e3485ef // sub v15.16b, v15.16b, v20.16b
+	WORD $0x3dc00907 // ldr q7, [x8, #32]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e8795f3 // sdot v19.4s, v15.16b, v7.16b
+	MOVBU 12(R7), R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 13(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVWU 14(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371d4a // eor v10.16b, v10.16b, v23.16b
+	WORD $0x6e37854a // sub v10.16b, v10.16b, v23.16b
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4e8e9553 // sdot v19.4s, v10.16b, v14.16b
+	WORD $0x6fb20266 // mla.4s v6, v19, v18[1]
+	MOVBU 18(R7), R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 19(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVWU 22(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1e31 // eor v17.16b, v17.16b, v26.16b
+	WORD $0x6e3a8631 // sub v17.16b, v17.16b, v26.16b
+	WORD $0x3dc0111c // ldr q28, [x8, #64]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9c963e // sdot v30.4s, v17.16b, v28.16b
+	MOVBU 20(R7), R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 21(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVWU 22(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281d29 // eor v9.16b, v9.16b, v8.16b
+	WORD $0x6e288529 // sub v9.16b, v9.16b, v8.16b
+	WORD $0x3dc0150d // ldr q13, [x8, #80]
+	WORD $0x4e8d953e // sdot v30.4s, v9.16b, v13.16b
+	WORD $0x6f920bc6 // mla.4s v6, v30, v18[2]
+	MOVBU 26(R7), R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 27(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVWU 30(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F25
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc01916 // ldr q22, [x8, #96]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e96970b // sdot v11.4s, v24.16b, v22.16b
+	MOVBU 28(R7), R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 29(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVWU 30(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1e10 // eor v16.16b, v16.16b, v12.16b
+	WORD $0x6e2c8610 // sub v16.16b, v16.16b, v12.16b
+	WORD $0x3dc01d1d // ldr q29, [x8, #112]
+	WORD $0x4e9d960b // sdot v11.4s, v16.16b, v29.16b
+	WORD $0x6fb20966 // mla.4s v6, v11, v18[3]
+	MOVBU 34(R7), R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 35(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVWU 38(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1eb5 // eor v21.16b, v21.16b, v31.16b
+	WORD $0x6e3f86b5 // sub v21.16b, v21.16b, v31.16b
+	WORD $0x3dc02114 // ldr q20, [x8, #128]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e9496af // sdot v15.4s, v21.16b, v20.16b
+	MOVBU 36(R7), R12
+	FMOVD (R10)(R12<<3), F7
+	MOVBU 37(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V7.D[1]
+	MOVWU 38(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371ce7 // eor v7.16b, v7.16b, v23.16b
+	WORD $0x6e3784e7 // sub v7.16b, v7.16b, v23.16b
+	WORD $0x3dc0250a // ldr q10, [x8, #144]
+	WORD $0x4e8a94ef // sdot v15.4s, v7.16b, v10.16b
+	WORD $0x6f9b01e6 // mla.4s v6, v15, v27[0]
+	MOVBU 42(R7), R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 43(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVWU 46(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331dce // eor v14.16b, v14.16b, v19.16b
+	WORD $0x6e3385ce // sub v14.16b, v14.16b, v19.16b
+	WORD $0x3dc0291a // ldr q26, [x8, #160]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9a95d1 // sdot v17.4s, v14.16b, v26.16b
+	MOVBU 44(R7), R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 45(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVWU 46(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281f9c // eor v28.16b, v28.16b, v8.16b
+	WORD $0x6e28879c // sub v28.16b, v28.16b, v8.16b
+	WORD $0x3dc02d09 // ldr q9, [x8, #176]
+	WORD $0x4e899791 // sdot v17.4s, v28.16b, v9.16b
+	WORD $0x6fbb0226 // mla.4s v6, v17, v27[1]
+	MOVBU 50(R7), R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 51(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVWU 54(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1dad // eor v13.16b, v13.16b, v30.16b
+	WORD $0x6e3e85ad // sub v13.16b, v13.16b, v30.16b
+	WORD $0x3dc03119 // ldr q25, [x8, #192]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e9995b8 // sdot v24.4s, v13.16b, v25.16b
+	MOVBU 52(R7), R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 53(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVWU 54(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1ed6 // eor v22.16b, v22.16b, v12.16b
+	WORD $0x6e2c86d6 // sub v22.16b, v22.16b, v12.16b
+	WORD $0x3dc03510 // ldr q16, [x8, #208]
+	WORD $0x4e9096d8 // sdot v24.4s, v22.16b, v16.16b
+	WORD $0x6f9b0b06 // mla.4s v6, v24, v27[2]
+	MOVBU 58(R7), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 59(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 62(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1fbd // eor v29.16b, v29.16b, v11.16b
+	WORD $0x6e2b87bd // sub v29.16b, v29.16b, v11.16b
+	WORD $0x3dc0391f // ldr q31, [x8, #224]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9f97b5 // sdot v21.4s, v29.16b, v31.16b
+	MOVBU 60(R7), R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 61(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVWU 62(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371e94 // eor v20.16b, v20.16b, v23.16b
+	WORD $0x6e378694 // sub v20.16b, v20.16b, v23.16b
+	WORD $0x3dc03d07 // ldr q7, [x8, #240]
+	WORD $0x4e879695 // sdot v21.4s, v20.16b, v7.16b
+	WORD $0x6fbb0aa6 // mla.4s v6, v21, v27[3]
 	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
-	WORD $0x4ea3bc21 // addp v1.4s, v1.4s, v3.4s
-	WORD $0x3dc04d07 // ldr q7, [x8, #304]
-	ADD $288, R4, R16
-	VLD1 (R16), V9.S[0]
-	ADD $288, R5, R16
-	VLD1 (R16), V9.S[1]
-	ADD $288, R6, R16
-	VLD1 (R16), V9.S[2]
-	ADD $288, R7, R16
-	VLD1 (R16), V9.S[3]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x4f879129 // fmul.4s v9, v9, v7[0]
-	WORD $0x6e29dc21 // fmul v1.4s, v1.4s, v9.4s
-	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	ADD $292, R4, R4
-	ADD $292, R5, R5
-	ADD $292, R6, R6
-	ADD $292, R7, R7
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4ea5bc63 // addp v3.4s, v3.4s, v5.4s
+	WORD $0x3dc04d0a // ldr q10, [x8, #304]
+	VLD1 (R4), V15.H[0]
+	VLD1 (R5), V15.H[1]
+	VLD1 (R6), V15.H[2]
+	VLD1 (R7), V15.H[3]
+	WORD $0x0e2179ef // fcvtl v15.4s, v15.4h
+	WORD $0x6e22ddef // fmul v15.4s, v15.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4f8a91ef // fmul.4s v15, v15, v10[0]
+	WORD $0x6e2fdc63 // fmul v3.4s, v3.4s, v15.4s
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	ADD $66, R4, R4
+	ADD $66, R5, R5
+	ADD $66, R6, R6
+	ADD $66, R7, R7
 	ADD $320, R8, R8
 	SUBS $1, R9, R9
 	BNE block28
@@ -4835,6 +5567,10206 @@ block28:
 	ADD R2<<2, R1, R1
 	SUBS $1, R3, R3
 	BNE group27
+	RET
+
+// func gemvIQ2XSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ2XSDotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ2XS(SB), R10
+	MOVD $·signsEven(SB), R11
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	WORD $0x4f00e422 // movi v2.16b, #1
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group29:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block30:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc3a088 // ldur q8, [x4, #58]
+	WORD $0x6f0c0509 // ushr v9, v8, #4 of 8 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4e097908 // zip2 v8.16b, v8.16b, v9.16b
+	WORD $0x4f095508 // shl v8, v8, #1 of 8 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x2f08a50a // uxtl v10.8h, v8.8b
+	WORD $0x0f10a54b // sxtl v11.4s, v10.4h
+	WORD $0x4f10a54c // sxtl2 v12.4s, v10.8h
+	WORD $0x6f08a50d // uxtl2 v13.8h, v8.16b
+	WORD $0x0f10a5ae // sxtl v14.4s, v13.4h
+	WORD $0x4f10a5af // sxtl2 v15.4s, v13.8h
+	MOVHU 2(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 4(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f8b0264 // mla.4s v4, v19, v11[0]
+	MOVHU 6(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F20
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F21
+	MOVHU 8(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e94 // eor v20.16b, v20.16b, v21.16b
+	WORD $0x6e358694 // sub v20.16b, v20.16b, v21.16b
+	WORD $0x3dc00516 // ldr q22, [x8, #16]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969697 // sdot v23.4s, v20.16b, v22.16b
+	WORD $0x6fab02e4 // mla.4s v4, v23, v11[1]
+	MOVHU 10(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F24
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 12(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a971b // sdot v27.4s, v24.16b, v26.16b
+	WORD $0x6f8b0b64 // mla.4s v4, v27, v11[2]
+	MOVHU 14(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F28
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 16(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc00d1e // ldr q30, [x8, #48]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fab0be4 // mla.4s v4, v31, v11[3]
+	MOVHU 18(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F9
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 20(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0110d // ldr q13, [x8, #64]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9528 // sdot v8.4s, v9.16b, v13.16b
+	WORD $0x6f8c0104 // mla.4s v4, v8, v12[0]
+	MOVHU 22(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F17
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F16
+	MOVHU 24(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e31 // eor v17.16b, v17.16b, v16.16b
+	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
+	WORD $0x3dc01512 // ldr q18, [x8, #80]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6fac0264 // mla.4s v4, v19, v12[1]
+	MOVHU 26(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F21
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F20
+	MOVHU 28(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341eb5 // eor v21.16b, v21.16b, v20.16b
+	WORD $0x6e3486b5 // sub v21.16b, v21.16b, v20.16b
+	WORD $0x3dc01916 // ldr q22, [x8, #96]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9696b7 // sdot v23.4s, v21.16b, v22.16b
+	WORD $0x6f8c0ae4 // mla.4s v4, v23, v12[2]
+	MOVHU 30(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F24
+	MOVHU 32(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f39 // eor v25.16b, v25.16b, v24.16b
+	WORD $0x6e388739 // sub v25.16b, v25.16b, v24.16b
+	WORD $0x3dc01d1a // ldr q26, [x8, #112]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6fac0b64 // mla.4s v4, v27, v12[3]
+	MOVHU 34(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F29
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 36(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0211e // ldr q30, [x8, #128]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f8e03e4 // mla.4s v4, v31, v14[0]
+	MOVHU 38(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F9
+	MOVHU 40(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
+	WORD $0x6e29854a // sub v10.16b, v10.16b, v9.16b
+	WORD $0x3dc0250d // ldr q13, [x8, #144]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9548 // sdot v8.4s, v10.16b, v13.16b
+	WORD $0x6fae0104 // mla.4s v4, v8, v14[1]
+	MOVHU 42(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 44(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc02912 // ldr q18, [x8, #160]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f8e0a64 // mla.4s v4, v19, v14[2]
+	MOVHU 46(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F20
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F21
+	MOVHU 48(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e94 // eor v20.16b, v20.16b, v21.16b
+	WORD $0x6e358694 // sub v20.16b, v20.16b, v21.16b
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969697 // sdot v23.4s, v20.16b, v22.16b
+	WORD $0x6fae0ae4 // mla.4s v4, v23, v14[3]
+	MOVHU 50(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F24
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 52(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc0311a // ldr q26, [x8, #192]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a971b // sdot v27.4s, v24.16b, v26.16b
+	WORD $0x6f8f0364 // mla.4s v4, v27, v15[0]
+	MOVHU 54(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F28
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 56(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc0351e // ldr q30, [x8, #208]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6faf03e4 // mla.4s v4, v31, v15[1]
+	MOVHU 58(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F9
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 60(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0390d // ldr q13, [x8, #224]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9528 // sdot v8.4s, v9.16b, v13.16b
+	WORD $0x6f8f0904 // mla.4s v4, v8, v15[2]
+	MOVHU 62(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F17
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F16
+	MOVHU 64(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e31 // eor v17.16b, v17.16b, v16.16b
+	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
+	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6faf0a64 // mla.4s v4, v19, v15[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc3a0b5 // ldur q21, [x5, #58]
+	WORD $0x6f0c06b4 // ushr v20, v21, #4 of 8 bits
+	WORD $0x4e211eb5 // and v21.16b, v21.16b, v1.16b
+	WORD $0x4e147ab5 // zip2 v21.16b, v21.16b, v20.16b
+	WORD $0x4f0956b5 // shl v21, v21, #1 of 8 bits
+	WORD $0x4ea21eb5 // orr v21.16b, v21.16b, v2.16b
+	WORD $0x2f08a6b6 // uxtl v22.8h, v21.8b
+	WORD $0x0f10a6d7 // sxtl v23.4s, v22.4h
+	WORD $0x4f10a6d9 // sxtl2 v25.4s, v22.8h
+	WORD $0x6f08a6b8 // uxtl2 v24.8h, v21.16b
+	WORD $0x0f10a71a // sxtl v26.4s, v24.4h
+	WORD $0x4f10a71b // sxtl2 v27.4s, v24.8h
+	MOVHU 2(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F29
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 4(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0011e // ldr q30, [x8, #0]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f9703e5 // mla.4s v5, v31, v23[0]
+	MOVHU 6(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F9
+	MOVHU 8(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
+	WORD $0x6e29854a // sub v10.16b, v10.16b, v9.16b
+	WORD $0x3dc0050d // ldr q13, [x8, #16]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9548 // sdot v8.4s, v10.16b, v13.16b
+	WORD $0x6fb70105 // mla.4s v5, v8, v23[1]
+	MOVHU 10(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 12(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f970a65 // mla.4s v5, v19, v23[2]
+	MOVHU 14(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F11
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F12
+	MOVHU 16(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fb709e5 // mla.4s v5, v15, v23[3]
+	MOVHU 18(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F20
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F22
+	MOVHU 20(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e94 // eor v20.16b, v20.16b, v22.16b
+	WORD $0x6e368694 // sub v20.16b, v20.16b, v22.16b
+	WORD $0x3dc01118 // ldr q24, [x8, #64]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e989695 // sdot v21.4s, v20.16b, v24.16b
+	WORD $0x6f9902a5 // mla.4s v5, v21, v25[0]
+	MOVHU 22(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F28
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 24(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc0151e // ldr q30, [x8, #80]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fb903e5 // mla.4s v5, v31, v25[1]
+	MOVHU 26(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F9
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 28(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0190d // ldr q13, [x8, #96]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9528 // sdot v8.4s, v9.16b, v13.16b
+	WORD $0x6f990905 // mla.4s v5, v8, v25[2]
+	MOVHU 30(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F17
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F16
+	MOVHU 32(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e31 // eor v17.16b, v17.16b, v16.16b
+	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
+	WORD $0x3dc01d12 // ldr q18, [x8, #112]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6fb90a65 // mla.4s v5, v19, v25[3]
+	MOVHU 34(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F12
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 36(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0210e // ldr q14, [x8, #128]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9a01e5 // mla.4s v5, v15, v26[0]
+	MOVHU 38(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F20
+	MOVHU 40(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ed6 // eor v22.16b, v22.16b, v20.16b
+	WORD $0x6e3486d6 // sub v22.16b, v22.16b, v20.16b
+	WORD $0x3dc02518 // ldr q24, [x8, #144]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6fba02a5 // mla.4s v5, v21, v26[1]
+	MOVHU 42(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F29
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 44(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0291e // ldr q30, [x8, #160]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f9a0be5 // mla.4s v5, v31, v26[2]
+	MOVHU 46(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F9
+	MOVHU 48(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
+	WORD $0x6e29854a // sub v10.16b, v10.16b, v9.16b
+	WORD $0x3dc02d0d // ldr q13, [x8, #176]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9548 // sdot v8.4s, v10.16b, v13.16b
+	WORD $0x6fba0905 // mla.4s v5, v8, v26[3]
+	MOVHU 50(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 52(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc03112 // ldr q18, [x8, #192]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f9b0265 // mla.4s v5, v19, v27[0]
+	MOVHU 54(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F11
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F12
+	MOVHU 56(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc0350e // ldr q14, [x8, #208]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fbb01e5 // mla.4s v5, v15, v27[1]
+	MOVHU 58(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F20
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F22
+	MOVHU 60(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e94 // eor v20.16b, v20.16b, v22.16b
+	WORD $0x6e368694 // sub v20.16b, v20.16b, v22.16b
+	WORD $0x3dc03918 // ldr q24, [x8, #224]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e989695 // sdot v21.4s, v20.16b, v24.16b
+	WORD $0x6f9b0aa5 // mla.4s v5, v21, v27[2]
+	MOVHU 62(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F28
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 64(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc03d1e // ldr q30, [x8, #240]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fbb0be5 // mla.4s v5, v31, v27[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc3a0c9 // ldur q9, [x6, #58]
+	WORD $0x6f0c052a // ushr v10, v9, #4 of 8 bits
+	WORD $0x4e211d29 // and v9.16b, v9.16b, v1.16b
+	WORD $0x4e0a7929 // zip2 v9.16b, v9.16b, v10.16b
+	WORD $0x4f095529 // shl v9, v9, #1 of 8 bits
+	WORD $0x4ea21d29 // orr v9.16b, v9.16b, v2.16b
+	WORD $0x2f08a52d // uxtl v13.8h, v9.8b
+	WORD $0x0f10a5a8 // sxtl v8.4s, v13.4h
+	WORD $0x4f10a5b1 // sxtl2 v17.4s, v13.8h
+	WORD $0x6f08a530 // uxtl2 v16.8h, v9.16b
+	WORD $0x0f10a612 // sxtl v18.4s, v16.4h
+	WORD $0x4f10a613 // sxtl2 v19.4s, v16.8h
+	MOVHU 2(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F12
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 4(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0010e // ldr q14, [x8, #0]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f8801e6 // mla.4s v6, v15, v8[0]
+	MOVHU 6(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F20
+	MOVHU 8(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ed6 // eor v22.16b, v22.16b, v20.16b
+	WORD $0x6e3486d6 // sub v22.16b, v22.16b, v20.16b
+	WORD $0x3dc00518 // ldr q24, [x8, #16]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6fa802a6 // mla.4s v6, v21, v8[1]
+	MOVHU 10(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F29
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 12(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0091e // ldr q30, [x8, #32]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f880be6 // mla.4s v6, v31, v8[2]
+	MOVHU 14(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F23
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 16(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc00d1a // ldr q26, [x8, #48]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fa80b66 // mla.4s v6, v27, v8[3]
+	MOVHU 18(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F13
+	MOVHU 20(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d4a // eor v10.16b, v10.16b, v13.16b
+	WORD $0x6e2d854a // sub v10.16b, v10.16b, v13.16b
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e909549 // sdot v9.4s, v10.16b, v16.16b
+	WORD $0x6f910126 // mla.4s v6, v9, v17[0]
+	MOVHU 22(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F11
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F12
+	MOVHU 24(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc0150e // ldr q14, [x8, #80]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fb101e6 // mla.4s v6, v15, v17[1]
+	MOVHU 26(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F20
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F22
+	MOVHU 28(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e94 // eor v20.16b, v20.16b, v22.16b
+	WORD $0x6e368694 // sub v20.16b, v20.16b, v22.16b
+	WORD $0x3dc01918 // ldr q24, [x8, #96]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e989695 // sdot v21.4s, v20.16b, v24.16b
+	WORD $0x6f910aa6 // mla.4s v6, v21, v17[2]
+	MOVHU 30(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F28
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 32(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc01d1e // ldr q30, [x8, #112]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fb10be6 // mla.4s v6, v31, v17[3]
+	MOVHU 34(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F23
+	MOVHU 36(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f39 // eor v25.16b, v25.16b, v23.16b
+	WORD $0x6e378739 // sub v25.16b, v25.16b, v23.16b
+	WORD $0x3dc0211a // ldr q26, [x8, #128]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6f920366 // mla.4s v6, v27, v18[0]
+	MOVHU 38(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F13
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 40(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9095a9 // sdot v9.4s, v13.16b, v16.16b
+	WORD $0x6fb20126 // mla.4s v6, v9, v18[1]
+	MOVHU 42(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F12
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 44(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0290e // ldr q14, [x8, #160]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9209e6 // mla.4s v6, v15, v18[2]
+	MOVHU 46(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F20
+	MOVHU 48(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ed6 // eor v22.16b, v22.16b, v20.16b
+	WORD $0x6e3486d6 // sub v22.16b, v22.16b, v20.16b
+	WORD $0x3dc02d18 // ldr q24, [x8, #176]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6fb20aa6 // mla.4s v6, v21, v18[3]
+	MOVHU 50(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F29
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 52(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0311e // ldr q30, [x8, #192]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f9303e6 // mla.4s v6, v31, v19[0]
+	MOVHU 54(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F23
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 56(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc0351a // ldr q26, [x8, #208]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fb30366 // mla.4s v6, v27, v19[1]
+	MOVHU 58(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F13
+	MOVHU 60(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d4a // eor v10.16b, v10.16b, v13.16b
+	WORD $0x6e2d854a // sub v10.16b, v10.16b, v13.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e909549 // sdot v9.4s, v10.16b, v16.16b
+	WORD $0x6f930926 // mla.4s v6, v9, v19[2]
+	MOVHU 62(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F11
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F12
+	MOVHU 64(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc03d0e // ldr q14, [x8, #240]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fb309e6 // mla.4s v6, v15, v19[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc3a0f4 // ldur q20, [x7, #58]
+	WORD $0x6f0c0696 // ushr v22, v20, #4 of 8 bits
+	WORD $0x4e211e94 // and v20.16b, v20.16b, v1.16b
+	WORD $0x4e167a94 // zip2 v20.16b, v20.16b, v22.16b
+	WORD $0x4f095694 // shl v20, v20, #1 of 8 bits
+	WORD $0x4ea21e94 // orr v20.16b, v20.16b, v2.16b
+	WORD $0x2f08a698 // uxtl v24.8h, v20.8b
+	WORD $0x0f10a715 // sxtl v21.4s, v24.4h
+	WORD $0x4f10a71c // sxtl2 v28.4s, v24.8h
+	WORD $0x6f08a69d // uxtl2 v29.8h, v20.16b
+	WORD $0x0f10a7be // sxtl v30.4s, v29.4h
+	WORD $0x4f10a7bf // sxtl2 v31.4s, v29.8h
+	MOVHU 2(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F23
+	MOVHU 4(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f39 // eor v25.16b, v25.16b, v23.16b
+	WORD $0x6e378739 // sub v25.16b, v25.16b, v23.16b
+	WORD $0x3dc0011a // ldr q26, [x8, #0]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6f950367 // mla.4s v7, v27, v21[0]
+	MOVHU 6(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F13
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 8(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9095a9 // sdot v9.4s, v13.16b, v16.16b
+	WORD $0x6fb50127 // mla.4s v7, v9, v21[1]
+	MOVHU 10(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F12
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 12(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0090e // ldr q14, [x8, #32]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9509e7 // mla.4s v7, v15, v21[2]
+	MOVHU 14(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F8
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 16(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d08 // eor v8.16b, v8.16b, v17.16b
+	WORD $0x6e318508 // sub v8.16b, v8.16b, v17.16b
+	WORD $0x3dc00d12 // ldr q18, [x8, #48]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929513 // sdot v19.4s, v8.16b, v18.16b
+	WORD $0x6fb50a67 // mla.4s v7, v19, v21[3]
+	MOVHU 18(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F24
+	MOVHU 20(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381ed6 // eor v22.16b, v22.16b, v24.16b
+	WORD $0x6e3886d6 // sub v22.16b, v22.16b, v24.16b
+	WORD $0x3dc0111d // ldr q29, [x8, #64]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9d96d4 // sdot v20.4s, v22.16b, v29.16b
+	WORD $0x6f9c0287 // mla.4s v7, v20, v28[0]
+	MOVHU 22(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F23
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 24(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc0151a // ldr q26, [x8, #80]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fbc0367 // mla.4s v7, v27, v28[1]
+	MOVHU 26(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F13
+	MOVHU 28(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d4a // eor v10.16b, v10.16b, v13.16b
+	WORD $0x6e2d854a // sub v10.16b, v10.16b, v13.16b
+	WORD $0x3dc01910 // ldr q16, [x8, #96]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e909549 // sdot v9.4s, v10.16b, v16.16b
+	WORD $0x6f9c0927 // mla.4s v7, v9, v28[2]
+	MOVHU 30(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F11
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F12
+	MOVHU 32(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc01d0e // ldr q14, [x8, #112]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fbc09e7 // mla.4s v7, v15, v28[3]
+	MOVHU 34(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F17
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F8
+	MOVHU 36(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281e31 // eor v17.16b, v17.16b, v8.16b
+	WORD $0x6e288631 // sub v17.16b, v17.16b, v8.16b
+	WORD $0x3dc02112 // ldr q18, [x8, #128]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6f9e0267 // mla.4s v7, v19, v30[0]
+	MOVHU 38(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F24
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F22
+	MOVHU 40(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361f18 // eor v24.16b, v24.16b, v22.16b
+	WORD $0x6e368718 // sub v24.16b, v24.16b, v22.16b
+	WORD $0x3dc0251d // ldr q29, [x8, #144]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9d9714 // sdot v20.4s, v24.16b, v29.16b
+	WORD $0x6fbe0287 // mla.4s v7, v20, v30[1]
+	MOVHU 42(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F23
+	MOVHU 44(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f39 // eor v25.16b, v25.16b, v23.16b
+	WORD $0x6e378739 // sub v25.16b, v25.16b, v23.16b
+	WORD $0x3dc0291a // ldr q26, [x8, #160]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6f9e0b67 // mla.4s v7, v27, v30[2]
+	MOVHU 46(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F13
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 48(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9095a9 // sdot v9.4s, v13.16b, v16.16b
+	WORD $0x6fbe0927 // mla.4s v7, v9, v30[3]
+	MOVHU 50(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F12
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 52(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0310e // ldr q14, [x8, #192]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9f01e7 // mla.4s v7, v15, v31[0]
+	MOVHU 54(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F8
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 56(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d08 // eor v8.16b, v8.16b, v17.16b
+	WORD $0x6e318508 // sub v8.16b, v8.16b, v17.16b
+	WORD $0x3dc03512 // ldr q18, [x8, #208]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929513 // sdot v19.4s, v8.16b, v18.16b
+	WORD $0x6fbf0267 // mla.4s v7, v19, v31[1]
+	MOVHU 58(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F24
+	MOVHU 60(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381ed6 // eor v22.16b, v22.16b, v24.16b
+	WORD $0x6e3886d6 // sub v22.16b, v22.16b, v24.16b
+	WORD $0x3dc0391d // ldr q29, [x8, #224]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9d96d4 // sdot v20.4s, v22.16b, v29.16b
+	WORD $0x6f9f0a87 // mla.4s v7, v20, v31[2]
+	MOVHU 62(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F23
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 64(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc03d1a // ldr q26, [x8, #240]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fbf0b67 // mla.4s v7, v27, v31[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d0a // ldr q10, [x8, #304]
+	VLD1 (R4), V13.H[0]
+	VLD1 (R5), V13.H[1]
+	VLD1 (R6), V13.H[2]
+	VLD1 (R7), V13.H[3]
+	WORD $0x0e2179ad // fcvtl v13.4s, v13.4h
+	WORD $0x6e23ddad // fmul v13.4s, v13.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f8a91ad // fmul.4s v13, v13, v10[0]
+	WORD $0x6e2ddc84 // fmul v4.4s, v4.4s, v13.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $74, R4, R4
+	ADD $74, R5, R5
+	ADD $74, R6, R6
+	ADD $74, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block30
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group29
+	RET
+
+// func gemvIQ2SDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ2SDotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ2S(SB), R10
+	MOVD $·signsAll(SB), R11
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	WORD $0x4f00e422 // movi v2.16b, #1
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group31:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block32:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc42088 // ldur q8, [x4, #66]
+	WORD $0x6f0c0509 // ushr v9, v8, #4 of 8 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4e097908 // zip2 v8.16b, v8.16b, v9.16b
+	WORD $0x4f095508 // shl v8, v8, #1 of 8 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x2f08a50a // uxtl v10.8h, v8.8b
+	WORD $0x0f10a54b // sxtl v11.4s, v10.4h
+	WORD $0x4f10a54c // sxtl2 v12.4s, v10.8h
+	WORD $0x6f08a50d // uxtl2 v13.8h, v8.16b
+	WORD $0x0f10a5ae // sxtl v14.4s, v13.4h
+	WORD $0x4f10a5af // sxtl2 v15.4s, v13.8h
+	MOVBU 2(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 3(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 34(R4), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 35(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f8b0264 // mla.4s v4, v19, v11[0]
+	MOVBU 4(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 5(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVBU 36(R4), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 37(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e94 // eor v20.16b, v20.16b, v21.16b
+	WORD $0x6e358694 // sub v20.16b, v20.16b, v21.16b
+	WORD $0x3dc00516 // ldr q22, [x8, #16]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969697 // sdot v23.4s, v20.16b, v22.16b
+	WORD $0x6fab02e4 // mla.4s v4, v23, v11[1]
+	MOVBU 6(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 7(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVBU 38(R4), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 39(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a971b // sdot v27.4s, v24.16b, v26.16b
+	WORD $0x6f8b0b64 // mla.4s v4, v27, v11[2]
+	MOVBU 8(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 9(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVBU 40(R4), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 41(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc00d1e // ldr q30, [x8, #48]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fab0be4 // mla.4s v4, v31, v11[3]
+	MOVBU 10(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 11(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVBU 42(R4), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 43(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0110d // ldr q13, [x8, #64]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9528 // sdot v8.4s, v9.16b, v13.16b
+	WORD $0x6f8c0104 // mla.4s v4, v8, v12[0]
+	MOVBU 12(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 13(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVBU 44(R4), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 45(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e31 // eor v17.16b, v17.16b, v16.16b
+	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
+	WORD $0x3dc01512 // ldr q18, [x8, #80]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6fac0264 // mla.4s v4, v19, v12[1]
+	MOVBU 14(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 15(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVBU 46(R4), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 47(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341eb5 // eor v21.16b, v21.16b, v20.16b
+	WORD $0x6e3486b5 // sub v21.16b, v21.16b, v20.16b
+	WORD $0x3dc01916 // ldr q22, [x8, #96]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9696b7 // sdot v23.4s, v21.16b, v22.16b
+	WORD $0x6f8c0ae4 // mla.4s v4, v23, v12[2]
+	MOVBU 16(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 17(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 48(R4), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 49(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f39 // eor v25.16b, v25.16b, v24.16b
+	WORD $0x6e388739 // sub v25.16b, v25.16b, v24.16b
+	WORD $0x3dc01d1a // ldr q26, [x8, #112]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6fac0b64 // mla.4s v4, v27, v12[3]
+	MOVBU 18(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 19(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVBU 50(R4), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 51(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0211e // ldr q30, [x8, #128]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f8e03e4 // mla.4s v4, v31, v14[0]
+	MOVBU 20(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 21(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 52(R4), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 53(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
+	WORD $0x6e29854a // sub v10.16b, v10.16b, v9.16b
+	WORD $0x3dc0250d // ldr q13, [x8, #144]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9548 // sdot v8.4s, v10.16b, v13.16b
+	WORD $0x6fae0104 // mla.4s v4, v8, v14[1]
+	MOVBU 22(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 23(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 54(R4), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 55(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc02912 // ldr q18, [x8, #160]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f8e0a64 // mla.4s v4, v19, v14[2]
+	MOVBU 24(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 25(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVBU 56(R4), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 57(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e94 // eor v20.16b, v20.16b, v21.16b
+	WORD $0x6e358694 // sub v20.16b, v20.16b, v21.16b
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969697 // sdot v23.4s, v20.16b, v22.16b
+	WORD $0x6fae0ae4 // mla.4s v4, v23, v14[3]
+	MOVBU 26(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 27(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVBU 58(R4), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 59(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc0311a // ldr q26, [x8, #192]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a971b // sdot v27.4s, v24.16b, v26.16b
+	WORD $0x6f8f0364 // mla.4s v4, v27, v15[0]
+	MOVBU 28(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 29(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVBU 60(R4), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 61(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc0351e // ldr q30, [x8, #208]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6faf03e4 // mla.4s v4, v31, v15[1]
+	MOVBU 30(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 31(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVBU 62(R4), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 63(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0390d // ldr q13, [x8, #224]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9528 // sdot v8.4s, v9.16b, v13.16b
+	WORD $0x6f8f0904 // mla.4s v4, v8, v15[2]
+	MOVBU 32(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 33(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVBU 64(R4), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 65(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e31 // eor v17.16b, v17.16b, v16.16b
+	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
+	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6faf0a64 // mla.4s v4, v19, v15[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc420b5 // ldur q21, [x5, #66]
+	WORD $0x6f0c06b4 // ushr v20, v21, #4 of 8 bits
+	WORD $0x4e211eb5 // and v21.16b, v21.16b, v1.16b
+	WORD $0x4e147ab5 // zip2 v21.16b, v21.16b, v20.16b
+	WORD $0x4f0956b5 // shl v21, v21, #1 of 8 bits
+	WORD $0x4ea21eb5 // orr v21.16b, v21.16b, v2.16b
+	WORD $0x2f08a6b6 // uxtl v22.8h, v21.8b
+	WORD $0x0f10a6d7 // sxtl v23.4s, v22.4h
+	WORD $0x4f10a6d9 // sxtl2 v25.4s, v22.8h
+	WORD $0x6f08a6b8 // uxtl2 v24.8h, v21.16b
+	WORD $0x0f10a71a // sxtl v26.4s, v24.4h
+	WORD $0x4f10a71b // sxtl2 v27.4s, v24.8h
+	MOVBU 2(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 3(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVBU 34(R5), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 35(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0011e // ldr q30, [x8, #0]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f9703e5 // mla.4s v5, v31, v23[0]
+	MOVBU 4(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 5(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 36(R5), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 37(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
+	WORD $0x6e29854a // sub v10.16b, v10.16b, v9.16b
+	WORD $0x3dc0050d // ldr q13, [x8, #16]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9548 // sdot v8.4s, v10.16b, v13.16b
+	WORD $0x6fb70105 // mla.4s v5, v8, v23[1]
+	MOVBU 6(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 7(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 38(R5), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 39(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f970a65 // mla.4s v5, v19, v23[2]
+	MOVBU 8(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 9(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVBU 40(R5), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 41(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fb709e5 // mla.4s v5, v15, v23[3]
+	MOVBU 10(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 11(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVBU 42(R5), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 43(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e94 // eor v20.16b, v20.16b, v22.16b
+	WORD $0x6e368694 // sub v20.16b, v20.16b, v22.16b
+	WORD $0x3dc01118 // ldr q24, [x8, #64]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e989695 // sdot v21.4s, v20.16b, v24.16b
+	WORD $0x6f9902a5 // mla.4s v5, v21, v25[0]
+	MOVBU 12(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 13(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVBU 44(R5), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 45(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc0151e // ldr q30, [x8, #80]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fb903e5 // mla.4s v5, v31, v25[1]
+	MOVBU 14(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 15(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVBU 46(R5), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 47(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0190d // ldr q13, [x8, #96]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9528 // sdot v8.4s, v9.16b, v13.16b
+	WORD $0x6f990905 // mla.4s v5, v8, v25[2]
+	MOVBU 16(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 17(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVBU 48(R5), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 49(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e31 // eor v17.16b, v17.16b, v16.16b
+	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
+	WORD $0x3dc01d12 // ldr q18, [x8, #112]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6fb90a65 // mla.4s v5, v19, v25[3]
+	MOVBU 18(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 19(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVBU 50(R5), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 51(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0210e // ldr q14, [x8, #128]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9a01e5 // mla.4s v5, v15, v26[0]
+	MOVBU 20(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 21(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 52(R5), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 53(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ed6 // eor v22.16b, v22.16b, v20.16b
+	WORD $0x6e3486d6 // sub v22.16b, v22.16b, v20.16b
+	WORD $0x3dc02518 // ldr q24, [x8, #144]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6fba02a5 // mla.4s v5, v21, v26[1]
+	MOVBU 22(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 23(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVBU 54(R5), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 55(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0291e // ldr q30, [x8, #160]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f9a0be5 // mla.4s v5, v31, v26[2]
+	MOVBU 24(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 25(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 56(R5), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 57(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d4a // eor v10.16b, v10.16b, v9.16b
+	WORD $0x6e29854a // sub v10.16b, v10.16b, v9.16b
+	WORD $0x3dc02d0d // ldr q13, [x8, #176]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8d9548 // sdot v8.4s, v10.16b, v13.16b
+	WORD $0x6fba0905 // mla.4s v5, v8, v26[3]
+	MOVBU 26(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 27(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 58(R5), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 59(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc03112 // ldr q18, [x8, #192]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x6f9b0265 // mla.4s v5, v19, v27[0]
+	MOVBU 28(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 29(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVBU 60(R5), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 61(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc0350e // ldr q14, [x8, #208]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fbb01e5 // mla.4s v5, v15, v27[1]
+	MOVBU 30(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 31(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVBU 62(R5), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 63(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e94 // eor v20.16b, v20.16b, v22.16b
+	WORD $0x6e368694 // sub v20.16b, v20.16b, v22.16b
+	WORD $0x3dc03918 // ldr q24, [x8, #224]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e989695 // sdot v21.4s, v20.16b, v24.16b
+	WORD $0x6f9b0aa5 // mla.4s v5, v21, v27[2]
+	MOVBU 32(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 33(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVBU 64(R5), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 65(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc03d1e // ldr q30, [x8, #240]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fbb0be5 // mla.4s v5, v31, v27[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc420c9 // ldur q9, [x6, #66]
+	WORD $0x6f0c052a // ushr v10, v9, #4 of 8 bits
+	WORD $0x4e211d29 // and v9.16b, v9.16b, v1.16b
+	WORD $0x4e0a7929 // zip2 v9.16b, v9.16b, v10.16b
+	WORD $0x4f095529 // shl v9, v9, #1 of 8 bits
+	WORD $0x4ea21d29 // orr v9.16b, v9.16b, v2.16b
+	WORD $0x2f08a52d // uxtl v13.8h, v9.8b
+	WORD $0x0f10a5a8 // sxtl v8.4s, v13.4h
+	WORD $0x4f10a5b1 // sxtl2 v17.4s, v13.8h
+	WORD $0x6f08a530 // uxtl2 v16.8h, v9.16b
+	WORD $0x0f10a612 // sxtl v18.4s, v16.4h
+	WORD $0x4f10a613 // sxtl2 v19.4s, v16.8h
+	MOVBU 2(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 3(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVBU 34(R6), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 35(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0010e // ldr q14, [x8, #0]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f8801e6 // mla.4s v6, v15, v8[0]
+	MOVBU 4(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 5(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 36(R6), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 37(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ed6 // eor v22.16b, v22.16b, v20.16b
+	WORD $0x6e3486d6 // sub v22.16b, v22.16b, v20.16b
+	WORD $0x3dc00518 // ldr q24, [x8, #16]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6fa802a6 // mla.4s v6, v21, v8[1]
+	MOVBU 6(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 7(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVBU 38(R6), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 39(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0091e // ldr q30, [x8, #32]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f880be6 // mla.4s v6, v31, v8[2]
+	MOVBU 8(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 9(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVBU 40(R6), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 41(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc00d1a // ldr q26, [x8, #48]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fa80b66 // mla.4s v6, v27, v8[3]
+	MOVBU 10(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 11(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 42(R6), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 43(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d4a // eor v10.16b, v10.16b, v13.16b
+	WORD $0x6e2d854a // sub v10.16b, v10.16b, v13.16b
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e909549 // sdot v9.4s, v10.16b, v16.16b
+	WORD $0x6f910126 // mla.4s v6, v9, v17[0]
+	MOVBU 12(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 13(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVBU 44(R6), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 45(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc0150e // ldr q14, [x8, #80]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fb101e6 // mla.4s v6, v15, v17[1]
+	MOVBU 14(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 15(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVBU 46(R6), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 47(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e94 // eor v20.16b, v20.16b, v22.16b
+	WORD $0x6e368694 // sub v20.16b, v20.16b, v22.16b
+	WORD $0x3dc01918 // ldr q24, [x8, #96]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e989695 // sdot v21.4s, v20.16b, v24.16b
+	WORD $0x6f910aa6 // mla.4s v6, v21, v17[2]
+	MOVBU 16(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 17(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVBU 48(R6), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 49(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc01d1e // ldr q30, [x8, #112]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fb10be6 // mla.4s v6, v31, v17[3]
+	MOVBU 18(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 19(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 50(R6), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 51(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f39 // eor v25.16b, v25.16b, v23.16b
+	WORD $0x6e378739 // sub v25.16b, v25.16b, v23.16b
+	WORD $0x3dc0211a // ldr q26, [x8, #128]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6f920366 // mla.4s v6, v27, v18[0]
+	MOVBU 20(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 21(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVBU 52(R6), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 53(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9095a9 // sdot v9.4s, v13.16b, v16.16b
+	WORD $0x6fb20126 // mla.4s v6, v9, v18[1]
+	MOVBU 22(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 23(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVBU 54(R6), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 55(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0290e // ldr q14, [x8, #160]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9209e6 // mla.4s v6, v15, v18[2]
+	MOVBU 24(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 25(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 56(R6), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 57(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ed6 // eor v22.16b, v22.16b, v20.16b
+	WORD $0x6e3486d6 // sub v22.16b, v22.16b, v20.16b
+	WORD $0x3dc02d18 // ldr q24, [x8, #176]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6fb20aa6 // mla.4s v6, v21, v18[3]
+	MOVBU 26(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 27(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVBU 58(R6), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 59(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0311e // ldr q30, [x8, #192]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f9303e6 // mla.4s v6, v31, v19[0]
+	MOVBU 28(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 29(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVBU 60(R6), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 61(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc0351a // ldr q26, [x8, #208]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fb30366 // mla.4s v6, v27, v19[1]
+	MOVBU 30(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 31(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 62(R6), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 63(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d4a // eor v10.16b, v10.16b, v13.16b
+	WORD $0x6e2d854a // sub v10.16b, v10.16b, v13.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e909549 // sdot v9.4s, v10.16b, v16.16b
+	WORD $0x6f930926 // mla.4s v6, v9, v19[2]
+	MOVBU 32(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 33(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVBU 64(R6), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 65(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc03d0e // ldr q14, [x8, #240]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fb309e6 // mla.4s v6, v15, v19[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc420f4 // ldur q20, [x7, #66]
+	WORD $0x6f0c0696 // ushr v22, v20, #4 of 8 bits
+	WORD $0x4e211e94 // and v20.16b, v20.16b, v1.16b
+	WORD $0x4e167a94 // zip2 v20.16b, v20.16b, v22.16b
+	WORD $0x4f095694 // shl v20, v20, #1 of 8 bits
+	WORD $0x4ea21e94 // orr v20.16b, v20.16b, v2.16b
+	WORD $0x2f08a698 // uxtl v24.8h, v20.8b
+	WORD $0x0f10a715 // sxtl v21.4s, v24.4h
+	WORD $0x4f10a71c // sxtl2 v28.4s, v24.8h
+	WORD $0x6f08a69d // uxtl2 v29.8h, v20.16b
+	WORD $0x0f10a7be // sxtl v30.4s, v29.4h
+	WORD $0x4f10a7bf // sxtl2 v31.4s, v29.8h
+	MOVBU 2(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 3(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 34(R7), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 35(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f39 // eor v25.16b, v25.16b, v23.16b
+	WORD $0x6e378739 // sub v25.16b, v25.16b, v23.16b
+	WORD $0x3dc0011a // ldr q26, [x8, #0]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6f950367 // mla.4s v7, v27, v21[0]
+	MOVBU 4(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 5(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVBU 36(R7), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 37(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9095a9 // sdot v9.4s, v13.16b, v16.16b
+	WORD $0x6fb50127 // mla.4s v7, v9, v21[1]
+	MOVBU 6(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 7(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVBU 38(R7), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 39(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0090e // ldr q14, [x8, #32]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9509e7 // mla.4s v7, v15, v21[2]
+	MOVBU 8(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 9(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVBU 40(R7), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 41(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d08 // eor v8.16b, v8.16b, v17.16b
+	WORD $0x6e318508 // sub v8.16b, v8.16b, v17.16b
+	WORD $0x3dc00d12 // ldr q18, [x8, #48]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929513 // sdot v19.4s, v8.16b, v18.16b
+	WORD $0x6fb50a67 // mla.4s v7, v19, v21[3]
+	MOVBU 10(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 11(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 42(R7), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 43(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381ed6 // eor v22.16b, v22.16b, v24.16b
+	WORD $0x6e3886d6 // sub v22.16b, v22.16b, v24.16b
+	WORD $0x3dc0111d // ldr q29, [x8, #64]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9d96d4 // sdot v20.4s, v22.16b, v29.16b
+	WORD $0x6f9c0287 // mla.4s v7, v20, v28[0]
+	MOVBU 12(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 13(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVBU 44(R7), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 45(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc0151a // ldr q26, [x8, #80]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fbc0367 // mla.4s v7, v27, v28[1]
+	MOVBU 14(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 15(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 46(R7), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 47(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d4a // eor v10.16b, v10.16b, v13.16b
+	WORD $0x6e2d854a // sub v10.16b, v10.16b, v13.16b
+	WORD $0x3dc01910 // ldr q16, [x8, #96]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e909549 // sdot v9.4s, v10.16b, v16.16b
+	WORD $0x6f9c0927 // mla.4s v7, v9, v28[2]
+	MOVBU 16(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 17(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVBU 48(R7), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 49(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
+	WORD $0x3dc01d0e // ldr q14, [x8, #112]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e956f // sdot v15.4s, v11.16b, v14.16b
+	WORD $0x6fbc09e7 // mla.4s v7, v15, v28[3]
+	MOVBU 18(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 19(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVBU 50(R7), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 51(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281e31 // eor v17.16b, v17.16b, v8.16b
+	WORD $0x6e288631 // sub v17.16b, v17.16b, v8.16b
+	WORD $0x3dc02112 // ldr q18, [x8, #128]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929633 // sdot v19.4s, v17.16b, v18.16b
+	WORD $0x6f9e0267 // mla.4s v7, v19, v30[0]
+	MOVBU 20(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 21(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVBU 52(R7), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 53(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361f18 // eor v24.16b, v24.16b, v22.16b
+	WORD $0x6e368718 // sub v24.16b, v24.16b, v22.16b
+	WORD $0x3dc0251d // ldr q29, [x8, #144]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9d9714 // sdot v20.4s, v24.16b, v29.16b
+	WORD $0x6fbe0287 // mla.4s v7, v20, v30[1]
+	MOVBU 22(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 23(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 54(R7), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 55(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f39 // eor v25.16b, v25.16b, v23.16b
+	WORD $0x6e378739 // sub v25.16b, v25.16b, v23.16b
+	WORD $0x3dc0291a // ldr q26, [x8, #160]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x6f9e0b67 // mla.4s v7, v27, v30[2]
+	MOVBU 24(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 25(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVBU 56(R7), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 57(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9095a9 // sdot v9.4s, v13.16b, v16.16b
+	WORD $0x6fbe0927 // mla.4s v7, v9, v30[3]
+	MOVBU 26(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 27(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVBU 58(R7), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 59(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0310e // ldr q14, [x8, #192]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e958f // sdot v15.4s, v12.16b, v14.16b
+	WORD $0x6f9f01e7 // mla.4s v7, v15, v31[0]
+	MOVBU 28(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 29(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVBU 60(R7), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 61(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d08 // eor v8.16b, v8.16b, v17.16b
+	WORD $0x6e318508 // sub v8.16b, v8.16b, v17.16b
+	WORD $0x3dc03512 // ldr q18, [x8, #208]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929513 // sdot v19.4s, v8.16b, v18.16b
+	WORD $0x6fbf0267 // mla.4s v7, v19, v31[1]
+	MOVBU 30(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 31(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 62(R7), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 63(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381ed6 // eor v22.16b, v22.16b, v24.16b
+	WORD $0x6e3886d6 // sub v22.16b, v22.16b, v24.16b
+	WORD $0x3dc0391d // ldr q29, [x8, #224]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9d96d4 // sdot v20.4s, v22.16b, v29.16b
+	WORD $0x6f9f0a87 // mla.4s v7, v20, v31[2]
+	MOVBU 32(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 33(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVBU 64(R7), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 65(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc03d1a // ldr q26, [x8, #240]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96fb // sdot v27.4s, v23.16b, v26.16b
+	WORD $0x6fbf0b67 // mla.4s v7, v27, v31[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d0a // ldr q10, [x8, #304]
+	VLD1 (R4), V13.H[0]
+	VLD1 (R5), V13.H[1]
+	VLD1 (R6), V13.H[2]
+	VLD1 (R7), V13.H[3]
+	WORD $0x0e2179ad // fcvtl v13.4s, v13.4h
+	WORD $0x6e23ddad // fmul v13.4s, v13.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f8a91ad // fmul.4s v13, v13, v10[0]
+	WORD $0x6e2ddc84 // fmul v4.4s, v4.4s, v13.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $82, R4, R4
+	ADD $82, R5, R5
+	ADD $82, R6, R6
+	ADD $82, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block32
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group31
+	RET
+
+// func gemvIQ3XXSDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ3XXSDotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ3XXS(SB), R10
+	MOVD $·signsEven(SB), R11
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c28<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+
+group33:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block34:
+	WORD $0x4f00e403 // movi v3.16b, #0
+	WORD $0x3cc42087 // ldur q7, [x4, #66]
+	WORD $0x3cc52088 // ldur q8, [x4, #82]
+	WORD $0x6f2404e7 // ushr v7, v7, #28 of 32 bits
+	WORD $0x4f2154e7 // shl v7, v7, #1 of 32 bits
+	WORD $0x4ea11ce7 // orr v7.16b, v7.16b, v1.16b
+	WORD $0x6f240508 // ushr v8, v8, #28 of 32 bits
+	WORD $0x4f215508 // shl v8, v8, #1 of 32 bits
+	WORD $0x4ea11d08 // orr v8.16b, v8.16b, v1.16b
+	MOVBU 2(R4), R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 3(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 4(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 5(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVWU 66(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0010b // ldr q11, [x8, #0]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4e8b952c // sdot v12.4s, v9.16b, v11.16b
+	MOVBU 6(R4), R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 7(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 8(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 9(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVWU 66(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x6e2e85ad // sub v13.16b, v13.16b, v14.16b
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x4e8f95ac // sdot v12.4s, v13.16b, v15.16b
+	WORD $0x6f870183 // mla.4s v3, v12, v7[0]
+	MOVBU 10(R4), R12
+	FMOVS (R10)(R12<<2), F16
+	MOVBU 11(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[1]
+	MOVBU 12(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[2]
+	MOVBU 13(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[3]
+	MOVWU 70(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	MOVBU 14(R4), R12
+	FMOVS (R10)(R12<<2), F20
+	MOVBU 15(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[1]
+	MOVBU 16(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[2]
+	MOVBU 17(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[3]
+	MOVWU 70(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e94 // eor v20.16b, v20.16b, v21.16b
+	WORD $0x6e358694 // sub v20.16b, v20.16b, v21.16b
+	WORD $0x3dc00d16 // ldr q22, [x8, #48]
+	WORD $0x4e969693 // sdot v19.4s, v20.16b, v22.16b
+	WORD $0x6fa70263 // mla.4s v3, v19, v7[1]
+	MOVBU 18(R4), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 19(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 20(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 21(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 74(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381ef7 // eor v23.16b, v23.16b, v24.16b
+	WORD $0x6e3886f7 // sub v23.16b, v23.16b, v24.16b
+	WORD $0x3dc01119 // ldr q25, [x8, #64]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e9996fa // sdot v26.4s, v23.16b, v25.16b
+	MOVBU 22(R4), R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 23(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 24(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 25(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVWU 74(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
+	WORD $0x3dc0151d // ldr q29, [x8, #80]
+	WORD $0x4e9d977a // sdot v26.4s, v27.16b, v29.16b
+	WORD $0x6f870b43 // mla.4s v3, v26, v7[2]
+	MOVBU 26(R4), R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 27(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 28(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 29(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVWU 78(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1fde // eor v30.16b, v30.16b, v31.16b
+	WORD $0x6e3f87de // sub v30.16b, v30.16b, v31.16b
+	WORD $0x3dc0190a // ldr q10, [x8, #96]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e8a97c9 // sdot v9.4s, v30.16b, v10.16b
+	MOVBU 30(R4), R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 31(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 32(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 33(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVWU 78(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1d6b // eor v11.16b, v11.16b, v14.16b
+	WORD $0x6e2e856b // sub v11.16b, v11.16b, v14.16b
+	WORD $0x3dc01d0d // ldr q13, [x8, #112]
+	WORD $0x4e8d9569 // sdot v9.4s, v11.16b, v13.16b
+	WORD $0x6fa70923 // mla.4s v3, v9, v7[3]
+	MOVBU 34(R4), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 35(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 36(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 37(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 82(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1def // eor v15.16b, v15.16b, v12.16b
+	WORD $0x6e2c85ef // sub v15.16b, v15.16b, v12.16b
+	WORD $0x3dc02111 // ldr q17, [x8, #128]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e9195f0 // sdot v16.4s, v15.16b, v17.16b
+	MOVBU 38(R4), R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 39(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 40(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 41(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVWU 82(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e52 // eor v18.16b, v18.16b, v21.16b
+	WORD $0x6e358652 // sub v18.16b, v18.16b, v21.16b
+	WORD $0x3dc02514 // ldr q20, [x8, #144]
+	WORD $0x4e949650 // sdot v16.4s, v18.16b, v20.16b
+	WORD $0x6f880203 // mla.4s v3, v16, v8[0]
+	MOVBU 42(R4), R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 43(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 44(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 45(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVWU 86(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331ed6 // eor v22.16b, v22.16b, v19.16b
+	WORD $0x6e3386d6 // sub v22.16b, v22.16b, v19.16b
+	WORD $0x3dc02918 // ldr q24, [x8, #160]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9896d7 // sdot v23.4s, v22.16b, v24.16b
+	MOVBU 46(R4), R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 47(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 48(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 49(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVWU 86(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f39 // eor v25.16b, v25.16b, v28.16b
+	WORD $0x6e3c8739 // sub v25.16b, v25.16b, v28.16b
+	WORD $0x3dc02d1b // ldr q27, [x8, #176]
+	WORD $0x4e9b9737 // sdot v23.4s, v25.16b, v27.16b
+	WORD $0x6fa802e3 // mla.4s v3, v23, v8[1]
+	MOVBU 50(R4), R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 51(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 52(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 53(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVWU 90(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1fbd // eor v29.16b, v29.16b, v26.16b
+	WORD $0x6e3a87bd // sub v29.16b, v29.16b, v26.16b
+	WORD $0x3dc0311f // ldr q31, [x8, #192]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9f97be // sdot v30.4s, v29.16b, v31.16b
+	MOVBU 54(R4), R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 55(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 56(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 57(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVWU 90(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1d4a // eor v10.16b, v10.16b, v14.16b
+	WORD $0x6e2e854a // sub v10.16b, v10.16b, v14.16b
+	WORD $0x3dc0350b // ldr q11, [x8, #208]
+	WORD $0x4e8b955e // sdot v30.4s, v10.16b, v11.16b
+	WORD $0x6f880bc3 // mla.4s v3, v30, v8[2]
+	MOVBU 58(R4), R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 59(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 60(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 61(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVWU 94(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F9
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
+	WORD $0x6e2985ad // sub v13.16b, v13.16b, v9.16b
+	WORD $0x3dc0390c // ldr q12, [x8, #224]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8c95af // sdot v15.4s, v13.16b, v12.16b
+	MOVBU 62(R4), R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 63(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 64(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 65(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVWU 94(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e31 // eor v17.16b, v17.16b, v21.16b
+	WORD $0x6e358631 // sub v17.16b, v17.16b, v21.16b
+	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x4e92962f // sdot v15.4s, v17.16b, v18.16b
+	WORD $0x6fa809e3 // mla.4s v3, v15, v8[3]
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc420b4 // ldur q20, [x5, #66]
+	WORD $0x3cc520b0 // ldur q16, [x5, #82]
+	WORD $0x6f240694 // ushr v20, v20, #28 of 32 bits
+	WORD $0x4f215694 // shl v20, v20, #1 of 32 bits
+	WORD $0x4ea11e94 // orr v20.16b, v20.16b, v1.16b
+	WORD $0x6f240610 // ushr v16, v16, #28 of 32 bits
+	WORD $0x4f215610 // shl v16, v16, #1 of 32 bits
+	WORD $0x4ea11e10 // orr v16.16b, v16.16b, v1.16b
+	MOVBU 2(R5), R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 3(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 4(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 5(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVWU 66(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e73 // eor v19.16b, v19.16b, v22.16b
+	WORD $0x6e368673 // sub v19.16b, v19.16b, v22.16b
+	WORD $0x3dc00118 // ldr q24, [x8, #0]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e98967c // sdot v28.4s, v19.16b, v24.16b
+	MOVBU 6(R5), R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 7(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 8(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 9(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVWU 66(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1f39 // eor v25.16b, v25.16b, v27.16b
+	WORD $0x6e3b8739 // sub v25.16b, v25.16b, v27.16b
+	WORD $0x3dc00517 // ldr q23, [x8, #16]
+	WORD $0x4e97973c // sdot v28.4s, v25.16b, v23.16b
+	WORD $0x6f940384 // mla.4s v4, v28, v20[0]
+	MOVBU 10(R5), R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 11(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 12(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 13(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVWU 70(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f5a // eor v26.16b, v26.16b, v29.16b
+	WORD $0x6e3d875a // sub v26.16b, v26.16b, v29.16b
+	WORD $0x3dc0091f // ldr q31, [x8, #32]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e9f974e // sdot v14.4s, v26.16b, v31.16b
+	MOVBU 14(R5), R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 15(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 16(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 17(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVWU 70(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d4a // eor v10.16b, v10.16b, v11.16b
+	WORD $0x6e2b854a // sub v10.16b, v10.16b, v11.16b
+	WORD $0x3dc00d1e // ldr q30, [x8, #48]
+	WORD $0x4e9e954e // sdot v14.4s, v10.16b, v30.16b
+	WORD $0x6fb401c4 // mla.4s v4, v14, v20[1]
+	MOVBU 18(R5), R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 19(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 20(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 21(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVWU 74(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d29 // eor v9.16b, v9.16b, v13.16b
+	WORD $0x6e2d8529 // sub v9.16b, v9.16b, v13.16b
+	WORD $0x3dc0110c // ldr q12, [x8, #64]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e8c9535 // sdot v21.4s, v9.16b, v12.16b
+	MOVBU 22(R5), R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 23(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 24(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 25(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVWU 74(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F18
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e31 // eor v17.16b, v17.16b, v18.16b
+	WORD $0x6e328631 // sub v17.16b, v17.16b, v18.16b
+	WORD $0x3dc0150f // ldr q15, [x8, #80]
+	WORD $0x4e8f9635 // sdot v21.4s, v17.16b, v15.16b
+	WORD $0x6f940aa4 // mla.4s v4, v21, v20[2]
+	MOVBU 26(R5), R12
+	FMOVS (R10)(R12<<2), F7
+	MOVBU 27(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[1]
+	MOVBU 28(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[2]
+	MOVBU 29(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[3]
+	MOVWU 78(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281ce7 // eor v7.16b, v7.16b, v8.16b
+	WORD $0x6e2884e7 // sub v7.16b, v7.16b, v8.16b
+	WORD $0x3dc01916 // ldr q22, [x8, #96]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9694f3 // sdot v19.4s, v7.16b, v22.16b
+	MOVBU 30(R5), R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 31(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 32(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 33(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVWU 78(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1f18 // eor v24.16b, v24.16b, v27.16b
+	WORD $0x6e3b8718 // sub v24.16b, v24.16b, v27.16b
+	WORD $0x3dc01d19 // ldr q25, [x8, #112]
+	WORD $0x4e999713 // sdot v19.4s, v24.16b, v25.16b
+	WORD $0x6fb40a64 // mla.4s v4, v19, v20[3]
+	MOVBU 34(R5), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 35(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 36(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 37(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 82(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1ef7 // eor v23.16b, v23.16b, v28.16b
+	WORD $0x6e3c86f7 // sub v23.16b, v23.16b, v28.16b
+	WORD $0x3dc0211d // ldr q29, [x8, #128]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e9d96fa // sdot v26.4s, v23.16b, v29.16b
+	MOVBU 38(R5), R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 39(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 40(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 41(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVWU 82(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1fff // eor v31.16b, v31.16b, v11.16b
+	WORD $0x6e2b87ff // sub v31.16b, v31.16b, v11.16b
+	WORD $0x3dc0250a // ldr q10, [x8, #144]
+	WORD $0x4e8a97fa // sdot v26.4s, v31.16b, v10.16b
+	WORD $0x6f900344 // mla.4s v4, v26, v16[0]
+	MOVBU 42(R5), R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 43(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 44(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 45(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVWU 86(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1fde // eor v30.16b, v30.16b, v14.16b
+	WORD $0x6e2e87de // sub v30.16b, v30.16b, v14.16b
+	WORD $0x3dc0290d // ldr q13, [x8, #160]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e8d97c9 // sdot v9.4s, v30.16b, v13.16b
+	MOVBU 46(R5), R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 47(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 48(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 49(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVWU 86(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F18
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321d8c // eor v12.16b, v12.16b, v18.16b
+	WORD $0x6e32858c // sub v12.16b, v12.16b, v18.16b
+	WORD $0x3dc02d11 // ldr q17, [x8, #176]
+	WORD $0x4e919589 // sdot v9.4s, v12.16b, v17.16b
+	WORD $0x6fb00124 // mla.4s v4, v9, v16[1]
+	MOVBU 50(R5), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 51(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 52(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 53(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 90(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351def // eor v15.16b, v15.16b, v21.16b
+	WORD $0x6e3585ef // sub v15.16b, v15.16b, v21.16b
+	WORD $0x3dc03108 // ldr q8, [x8, #192]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x4e8895e7 // sdot v7.4s, v15.16b, v8.16b
+	MOVBU 54(R5), R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 55(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 56(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 57(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVWU 90(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1ed6 // eor v22.16b, v22.16b, v27.16b
+	WORD $0x6e3b86d6 // sub v22.16b, v22.16b, v27.16b
+	WORD $0x3dc03518 // ldr q24, [x8, #208]
+	WORD $0x4e9896c7 // sdot v7.4s, v22.16b, v24.16b
+	WORD $0x6f9008e4 // mla.4s v4, v7, v16[2]
+	MOVBU 58(R5), R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 59(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 60(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 61(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVWU 94(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331f39 // eor v25.16b, v25.16b, v19.16b
+	WORD $0x6e338739 // sub v25.16b, v25.16b, v19.16b
+	WORD $0x3dc0391c // ldr q28, [x8, #224]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9c9737 // sdot v23.4s, v25.16b, v28.16b
+	MOVBU 62(R5), R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 63(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 64(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 65(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVWU 94(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1fbd // eor v29.16b, v29.16b, v11.16b
+	WORD $0x6e2b87bd // sub v29.16b, v29.16b, v11.16b
+	WORD $0x3dc03d1f // ldr q31, [x8, #240]
+	WORD $0x4e9f97b7 // sdot v23.4s, v29.16b, v31.16b
+	WORD $0x6fb00ae4 // mla.4s v4, v23, v16[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc420ca // ldur q10, [x6, #66]
+	WORD $0x3cc520da // ldur q26, [x6, #82]
+	WORD $0x6f24054a // ushr v10, v10, #28 of 32 bits
+	WORD $0x4f21554a // shl v10, v10, #1 of 32 bits
+	WORD $0x4ea11d4a // orr v10.16b, v10.16b, v1.16b
+	WORD $0x6f24075a // ushr v26, v26, #28 of 32 bits
+	WORD $0x4f21575a // shl v26, v26, #1 of 32 bits
+	WORD $0x4ea11f5a // orr v26.16b, v26.16b, v1.16b
+	MOVBU 2(R6), R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 3(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 4(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 5(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVWU 66(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1dce // eor v14.16b, v14.16b, v30.16b
+	WORD $0x6e3e85ce // sub v14.16b, v14.16b, v30.16b
+	WORD $0x3dc0010d // ldr q13, [x8, #0]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e8d95d2 // sdot v18.4s, v14.16b, v13.16b
+	MOVBU 6(R6), R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 7(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 8(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 9(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVWU 66(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d8c // eor v12.16b, v12.16b, v17.16b
+	WORD $0x6e31858c // sub v12.16b, v12.16b, v17.16b
+	WORD $0x3dc00509 // ldr q9, [x8, #16]
+	WORD $0x4e899592 // sdot v18.4s, v12.16b, v9.16b
+	WORD $0x6f8a0245 // mla.4s v5, v18, v10[0]
+	MOVBU 10(R6), R12
+	FMOVS (R10)(R12<<2), F21
+	MOVBU 11(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[1]
+	MOVBU 12(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[2]
+	MOVBU 13(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[3]
+	MOVWU 70(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1eb5 // eor v21.16b, v21.16b, v15.16b
+	WORD $0x6e2f86b5 // sub v21.16b, v21.16b, v15.16b
+	WORD $0x3dc00908 // ldr q8, [x8, #32]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e8896bb // sdot v27.4s, v21.16b, v8.16b
+	MOVBU 14(R6), R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 15(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 16(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 17(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVWU 70(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381ed6 // eor v22.16b, v22.16b, v24.16b
+	WORD $0x6e3886d6 // sub v22.16b, v22.16b, v24.16b
+	WORD $0x3dc00d07 // ldr q7, [x8, #48]
+	WORD $0x4e8796db // sdot v27.4s, v22.16b, v7.16b
+	WORD $0x6faa0365 // mla.4s v5, v27, v10[1]
+	MOVBU 18(R6), R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 19(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 20(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 21(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVWU 74(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F25
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391e73 // eor v19.16b, v19.16b, v25.16b
+	WORD $0x6e398673 // sub v19.16b, v19.16b, v25.16b
+	WORD $0x3dc0111c // ldr q28, [x8, #64]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e9c966b // sdot v11.4s, v19.16b, v28.16b
+	MOVBU 22(R6), R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 23(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 24(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 25(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVWU 74(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1fbd // eor v29.16b, v29.16b, v31.16b
+	WORD $0x6e3f87bd // sub v29.16b, v29.16b, v31.16b
+	WORD $0x3dc01517 // ldr q23, [x8, #80]
+	WORD $0x4e9797ab // sdot v11.4s, v29.16b, v23.16b
+	WORD $0x6f8a0965 // mla.4s v5, v11, v10[2]
+	MOVBU 26(R6), R12
+	FMOVS (R10)(R12<<2), F20
+	MOVBU 27(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[1]
+	MOVBU 28(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[2]
+	MOVBU 29(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[3]
+	MOVWU 78(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e94 // eor v20.16b, v20.16b, v16.16b
+	WORD $0x6e308694 // sub v20.16b, v20.16b, v16.16b
+	WORD $0x3dc0191e // ldr q30, [x8, #96]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e9e968e // sdot v14.4s, v20.16b, v30.16b
+	MOVBU 30(R6), R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 31(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 32(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 33(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVWU 78(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311dad // eor v13.16b, v13.16b, v17.16b
+	WORD $0x6e3185ad // sub v13.16b, v13.16b, v17.16b
+	WORD $0x3dc01d0c // ldr q12, [x8, #112]
+	WORD $0x4e8c95ae // sdot v14.4s, v13.16b, v12.16b
+	WORD $0x6faa09c5 // mla.4s v5, v14, v10[3]
+	MOVBU 34(R6), R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 35(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 36(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 37(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVWU 82(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F18
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321d29 // eor v9.16b, v9.16b, v18.16b
+	WORD $0x6e328529 // sub v9.16b, v9.16b, v18.16b
+	WORD $0x3dc0210f // ldr q15, [x8, #128]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e8f9535 // sdot v21.4s, v9.16b, v15.16b
+	MOVBU 38(R6), R12
+	FMOVS (R10)(R12<<2), F8
+	MOVBU 39(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[1]
+	MOVBU 40(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[2]
+	MOVBU 41(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[3]
+	MOVWU 82(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381d08 // eor v8.16b, v8.16b, v24.16b
+	WORD $0x6e388508 // sub v8.16b, v8.16b, v24.16b
+	WORD $0x3dc02516 // ldr q22, [x8, #144]
+	WORD $0x4e969515 // sdot v21.4s, v8.16b, v22.16b
+	WORD $0x6f9a02a5 // mla.4s v5, v21, v26[0]
+	MOVBU 42(R6), R12
+	FMOVS (R10)(R12<<2), F7
+	MOVBU 43(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[1]
+	MOVBU 44(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[2]
+	MOVBU 45(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[3]
+	MOVWU 86(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1ce7 // eor v7.16b, v7.16b, v27.16b
+	WORD $0x6e3b84e7 // sub v7.16b, v7.16b, v27.16b
+	WORD $0x3dc02919 // ldr q25, [x8, #160]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9994f3 // sdot v19.4s, v7.16b, v25.16b
+	MOVBU 46(R6), R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 47(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 48(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 49(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVWU 86(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1f9c // eor v28.16b, v28.16b, v31.16b
+	WORD $0x6e3f879c // sub v28.16b, v28.16b, v31.16b
+	WORD $0x3dc02d1d // ldr q29, [x8, #176]
+	WORD $0x4e9d9793 // sdot v19.4s, v28.16b, v29.16b
+	WORD $0x6fba0265 // mla.4s v5, v19, v26[1]
+	MOVBU 50(R6), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 51(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 52(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 53(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 90(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1ef7 // eor v23.16b, v23.16b, v11.16b
+	WORD $0x6e2b86f7 // sub v23.16b, v23.16b, v11.16b
+	WORD $0x3dc03110 // ldr q16, [x8, #192]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9096f4 // sdot v20.4s, v23.16b, v16.16b
+	MOVBU 54(R6), R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 55(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 56(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 57(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVWU 90(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311fde // eor v30.16b, v30.16b, v17.16b
+	WORD $0x6e3187de // sub v30.16b, v30.16b, v17.16b
+	WORD $0x3dc0350d // ldr q13, [x8, #208]
+	WORD $0x4e8d97d4 // sdot v20.4s, v30.16b, v13.16b
+	WORD $0x6f9a0a85 // mla.4s v5, v20, v26[2]
+	MOVBU 58(R6), R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 59(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 60(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 61(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVWU 94(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1d8c // eor v12.16b, v12.16b, v14.16b
+	WORD $0x6e2e858c // sub v12.16b, v12.16b, v14.16b
+	WORD $0x3dc03912 // ldr q18, [x8, #224]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e929589 // sdot v9.4s, v12.16b, v18.16b
+	MOVBU 62(R6), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 63(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 64(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 65(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 94(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381def // eor v15.16b, v15.16b, v24.16b
+	WORD $0x6e3885ef // sub v15.16b, v15.16b, v24.16b
+	WORD $0x3dc03d08 // ldr q8, [x8, #240]
+	WORD $0x4e8895e9 // sdot v9.4s, v15.16b, v8.16b
+	WORD $0x6fba0925 // mla.4s v5, v9, v26[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc420f6 // ldur q22, [x7, #66]
+	WORD $0x3cc520f5 // ldur q21, [x7, #82]
+	WORD $0x6f2406d6 // ushr v22, v22, #28 of 32 bits
+	WORD $0x4f2156d6 // shl v22, v22, #1 of 32 bits
+	WORD $0x4ea11ed6 // orr v22.16b, v22.16b, v1.16b
+	WORD $0x6f2406b5 // ushr v21, v21, #28 of 32 bits
+	WORD $0x4f2156b5 // shl v21, v21, #1 of 32 bits
+	WORD $0x4ea11eb5 // orr v21.16b, v21.16b, v1.16b
+	MOVBU 2(R7), R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 3(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 4(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 5(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVWU 66(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271f7b // eor v27.16b, v27.16b, v7.16b
+	WORD $0x6e27877b // sub v27.16b, v27.16b, v7.16b
+	WORD $0x3dc00119 // ldr q25, [x8, #0]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e99977f // sdot v31.4s, v27.16b, v25.16b
+	MOVBU 6(R7), R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 7(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 8(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 9(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVWU 66(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f9c // eor v28.16b, v28.16b, v29.16b
+	WORD $0x6e3d879c // sub v28.16b, v28.16b, v29.16b
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x4e93979f // sdot v31.4s, v28.16b, v19.16b
+	WORD $0x6f9603e6 // mla.4s v6, v31, v22[0]
+	MOVBU 10(R7), R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 11(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 12(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 13(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVWU 70(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371d6b // eor v11.16b, v11.16b, v23.16b
+	WORD $0x6e37856b // sub v11.16b, v11.16b, v23.16b
+	WORD $0x3dc00910 // ldr q16, [x8, #32]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e909571 // sdot v17.4s, v11.16b, v16.16b
+	MOVBU 14(R7), R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 15(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 16(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 17(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVWU 70(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1fde // eor v30.16b, v30.16b, v13.16b
+	WORD $0x6e2d87de // sub v30.16b, v30.16b, v13.16b
+	WORD $0x3dc00d14 // ldr q20, [x8, #48]
+	WORD $0x4e9497d1 // sdot v17.4s, v30.16b, v20.16b
+	WORD $0x6fb60226 // mla.4s v6, v17, v22[1]
+	MOVBU 18(R7), R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 19(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 20(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 21(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVWU 74(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1dce // eor v14.16b, v14.16b, v12.16b
+	WORD $0x6e2c85ce // sub v14.16b, v14.16b, v12.16b
+	WORD $0x3dc01112 // ldr q18, [x8, #64]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e9295d8 // sdot v24.4s, v14.16b, v18.16b
+	MOVBU 22(R7), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 23(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 24(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 25(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 74(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281def // eor v15.16b, v15.16b, v8.16b
+	WORD $0x6e2885ef // sub v15.16b, v15.16b, v8.16b
+	WORD $0x3dc01509 // ldr q9, [x8, #80]
+	WORD $0x4e8995f8 // sdot v24.4s, v15.16b, v9.16b
+	WORD $0x6f960b06 // mla.4s v6, v24, v22[2]
+	MOVBU 26(R7), R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 27(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 28(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 29(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVWU 78(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1d4a // eor v10.16b, v10.16b, v26.16b
+	WORD $0x6e3a854a // sub v10.16b, v10.16b, v26.16b
+	WORD $0x3dc01907 // ldr q7, [x8, #96]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e87955b // sdot v27.4s, v10.16b, v7.16b
+	MOVBU 30(R7), R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 31(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 32(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 33(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVWU 78(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f39 // eor v25.16b, v25.16b, v29.16b
+	WORD $0x6e3d8739 // sub v25.16b, v25.16b, v29.16b
+	WORD $0x3dc01d1c // ldr q28, [x8, #112]
+	WORD $0x4e9c973b // sdot v27.4s, v25.16b, v28.16b
+	WORD $0x6fb60b66 // mla.4s v6, v27, v22[3]
+	MOVBU 34(R7), R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 35(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 36(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 37(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVWU 82(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1e73 // eor v19.16b, v19.16b, v31.16b
+	WORD $0x6e3f8673 // sub v19.16b, v19.16b, v31.16b
+	WORD $0x3dc02117 // ldr q23, [x8, #128]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e97966b // sdot v11.4s, v19.16b, v23.16b
+	MOVBU 38(R7), R12
+	FMOVS (R10)(R12<<2), F16
+	MOVBU 39(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[1]
+	MOVBU 40(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[2]
+	MOVBU 41(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[3]
+	MOVWU 82(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1e10 // eor v16.16b, v16.16b, v13.16b
+	WORD $0x6e2d8610 // sub v16.16b, v16.16b, v13.16b
+	WORD $0x3dc0251e // ldr q30, [x8, #144]
+	WORD $0x4e9e960b // sdot v11.4s, v16.16b, v30.16b
+	WORD $0x6f950166 // mla.4s v6, v11, v21[0]
+	MOVBU 42(R7), R12
+	FMOVS (R10)(R12<<2), F20
+	MOVBU 43(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[1]
+	MOVBU 44(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[2]
+	MOVBU 45(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[3]
+	MOVWU 86(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e94 // eor v20.16b, v20.16b, v17.16b
+	WORD $0x6e318694 // sub v20.16b, v20.16b, v17.16b
+	WORD $0x3dc0290c // ldr q12, [x8, #160]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8c968e // sdot v14.4s, v20.16b, v12.16b
+	MOVBU 46(R7), R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 47(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 48(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 49(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVWU 86(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281e52 // eor v18.16b, v18.16b, v8.16b
+	WORD $0x6e288652 // sub v18.16b, v18.16b, v8.16b
+	WORD $0x3dc02d0f // ldr q15, [x8, #176]
+	WORD $0x4e8f964e // sdot v14.4s, v18.16b, v15.16b
+	WORD $0x6fb501c6 // mla.4s v6, v14, v21[1]
+	MOVBU 50(R7), R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 51(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 52(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 53(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVWU 90(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381d29 // eor v9.16b, v9.16b, v24.16b
+	WORD $0x6e388529 // sub v9.16b, v9.16b, v24.16b
+	WORD $0x3dc0311a // ldr q26, [x8, #192]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e9a952a // sdot v10.4s, v9.16b, v26.16b
+	MOVBU 54(R7), R12
+	FMOVS (R10)(R12<<2), F7
+	MOVBU 55(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[1]
+	MOVBU 56(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[2]
+	MOVBU 57(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[3]
+	MOVWU 90(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1ce7 // eor v7.16b, v7.16b, v29.16b
+	WORD $0x6e3d84e7 // sub v7.16b, v7.16b, v29.16b
+	WORD $0x3dc03519 // ldr q25, [x8, #208]
+	WORD $0x4e9994ea // sdot v10.4s, v7.16b, v25.16b
+	WORD $0x6f950946 // mla.4s v6, v10, v21[2]
+	MOVBU 58(R7), R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 59(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 60(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 61(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVWU 94(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1f9c // eor v28.16b, v28.16b, v27.16b
+	WORD $0x6e3b879c // sub v28.16b, v28.16b, v27.16b
+	WORD $0x3dc0391f // ldr q31, [x8, #224]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9f9793 // sdot v19.4s, v28.16b, v31.16b
+	MOVBU 62(R7), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 63(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 64(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 65(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 94(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1ef7 // eor v23.16b, v23.16b, v13.16b
+	WORD $0x6e2d86f7 // sub v23.16b, v23.16b, v13.16b
+	WORD $0x3dc03d10 // ldr q16, [x8, #240]
+	WORD $0x4e9096f3 // sdot v19.4s, v23.16b, v16.16b
+	WORD $0x6fb50a66 // mla.4s v6, v19, v21[3]
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4ea5bc63 // addp v3.4s, v3.4s, v5.4s
+	WORD $0x3dc04d1e // ldr q30, [x8, #304]
+	VLD1 (R4), V11.H[0]
+	VLD1 (R5), V11.H[1]
+	VLD1 (R6), V11.H[2]
+	VLD1 (R7), V11.H[3]
+	WORD $0x0e21796b // fcvtl v11.4s, v11.4h
+	WORD $0x6e22dd6b // fmul v11.4s, v11.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4f9e916b // fmul.4s v11, v11, v30[0]
+	WORD $0x6e2bdc63 // fmul v3.4s, v3.4s, v11.4s
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	ADD $98, R4, R4
+	ADD $98, R5, R5
+	ADD $98, R6, R6
+	ADD $98, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block34
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group33
+	RET
+
+// func gemvIQ3SDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ3SDotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ3S(SB), R10
+	MOVD $·signsAll(SB), R11
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	WORD $0x4f00e422 // movi v2.16b, #1
+	MOVD $c29<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group35:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block36:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc5e088 // ldur q8, [x4, #94]
+	WORD $0x6f0c0509 // ushr v9, v8, #4 of 8 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4e097908 // zip2 v8.16b, v8.16b, v9.16b
+	WORD $0x4f095508 // shl v8, v8, #1 of 8 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x4e030108 // tbl v8.16b, v8.16b, v3.16b
+	WORD $0x2f08a50a // uxtl v10.8h, v8.8b
+	WORD $0x0f10a54b // sxtl v11.4s, v10.4h
+	WORD $0x4f10a54c // sxtl2 v12.4s, v10.8h
+	MOVBU 2(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 3(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 4(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 5(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 74(R4), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 75(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x6e2e85ad // sub v13.16b, v13.16b, v14.16b
+	WORD $0x3dc0010f // ldr q15, [x8, #0]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e8f95b0 // sdot v16.4s, v13.16b, v15.16b
+	MOVBU 6(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 7(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 8(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 9(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVBU 76(R4), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 77(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e31 // eor v17.16b, v17.16b, v18.16b
+	WORD $0x6e328631 // sub v17.16b, v17.16b, v18.16b
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x4e939630 // sdot v16.4s, v17.16b, v19.16b
+	WORD $0x6f8b0204 // mla.4s v4, v16, v11[0]
+	MOVBU 10(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F20
+	MOVBU 11(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[1]
+	MOVBU 12(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[2]
+	MOVBU 13(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[3]
+	MOVBU 78(R4), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 79(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e94 // eor v20.16b, v20.16b, v21.16b
+	WORD $0x6e358694 // sub v20.16b, v20.16b, v21.16b
+	WORD $0x3dc00916 // ldr q22, [x8, #32]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969697 // sdot v23.4s, v20.16b, v22.16b
+	MOVBU 14(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 15(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 16(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 17(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVBU 80(R4), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 81(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc00d1a // ldr q26, [x8, #48]
+	WORD $0x4e9a9717 // sdot v23.4s, v24.16b, v26.16b
+	WORD $0x6fab02e4 // mla.4s v4, v23, v11[1]
+	MOVBU 18(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 19(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 20(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 21(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 82(R4), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 83(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
+	WORD $0x3dc0111d // ldr q29, [x8, #64]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9d977e // sdot v30.4s, v27.16b, v29.16b
+	MOVBU 22(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 23(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 24(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 25(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVBU 84(R4), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 85(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291fff // eor v31.16b, v31.16b, v9.16b
+	WORD $0x6e2987ff // sub v31.16b, v31.16b, v9.16b
+	WORD $0x3dc0150a // ldr q10, [x8, #80]
+	WORD $0x4e8a97fe // sdot v30.4s, v31.16b, v10.16b
+	WORD $0x6f8b0bc4 // mla.4s v4, v30, v11[2]
+	MOVBU 26(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F8
+	MOVBU 27(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[1]
+	MOVBU 28(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[2]
+	MOVBU 29(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[3]
+	MOVBU 86(R4), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 87(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1d08 // eor v8.16b, v8.16b, v14.16b
+	WORD $0x6e2e8508 // sub v8.16b, v8.16b, v14.16b
+	WORD $0x3dc0190d // ldr q13, [x8, #96]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8d950f // sdot v15.4s, v8.16b, v13.16b
+	MOVBU 30(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 31(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 32(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 33(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 88(R4), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 89(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e52 // eor v18.16b, v18.16b, v17.16b
+	WORD $0x6e318652 // sub v18.16b, v18.16b, v17.16b
+	WORD $0x3dc01d13 // ldr q19, [x8, #112]
+	WORD $0x4e93964f // sdot v15.4s, v18.16b, v19.16b
+	WORD $0x6fab09e4 // mla.4s v4, v15, v11[3]
+	MOVBU 34(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F16
+	MOVBU 35(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[1]
+	MOVBU 36(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[2]
+	MOVBU 37(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[3]
+	MOVBU 90(R4), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 91(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e10 // eor v16.16b, v16.16b, v21.16b
+	WORD $0x6e358610 // sub v16.16b, v16.16b, v21.16b
+	WORD $0x3dc02114 // ldr q20, [x8, #128]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e949616 // sdot v22.4s, v16.16b, v20.16b
+	MOVBU 38(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 39(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 40(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 41(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVBU 92(R4), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 93(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f39 // eor v25.16b, v25.16b, v24.16b
+	WORD $0x6e388739 // sub v25.16b, v25.16b, v24.16b
+	WORD $0x3dc0251a // ldr q26, [x8, #144]
+	WORD $0x4e9a9736 // sdot v22.4s, v25.16b, v26.16b
+	WORD $0x6f8c02c4 // mla.4s v4, v22, v12[0]
+	MOVBU 42(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 43(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 44(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 45(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVBU 94(R4), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 95(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1ef7 // eor v23.16b, v23.16b, v28.16b
+	WORD $0x6e3c86f7 // sub v23.16b, v23.16b, v28.16b
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9b96fd // sdot v29.4s, v23.16b, v27.16b
+	MOVBU 46(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 47(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 48(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 49(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 96(R4), R12
+	FMOVD (R11)(R12<<3), F31
+	MOVBU 97(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1d29 // eor v9.16b, v9.16b, v31.16b
+	WORD $0x6e3f8529 // sub v9.16b, v9.16b, v31.16b
+	WORD $0x3dc02d0a // ldr q10, [x8, #176]
+	WORD $0x4e8a953d // sdot v29.4s, v9.16b, v10.16b
+	WORD $0x6fac03a4 // mla.4s v4, v29, v12[1]
+	MOVBU 50(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 51(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 52(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 53(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVBU 98(R4), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 99(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1fde // eor v30.16b, v30.16b, v14.16b
+	WORD $0x6e2e87de // sub v30.16b, v30.16b, v14.16b
+	WORD $0x3dc03108 // ldr q8, [x8, #192]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e8897cd // sdot v13.4s, v30.16b, v8.16b
+	MOVBU 54(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 55(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 56(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 57(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVBU 100(R4), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 101(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e31 // eor v17.16b, v17.16b, v18.16b
+	WORD $0x6e328631 // sub v17.16b, v17.16b, v18.16b
+	WORD $0x3dc03513 // ldr q19, [x8, #208]
+	WORD $0x4e93962d // sdot v13.4s, v17.16b, v19.16b
+	WORD $0x6f8c09a4 // mla.4s v4, v13, v12[2]
+	MOVBU 58(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 59(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 60(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 61(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVBU 102(R4), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 103(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351def // eor v15.16b, v15.16b, v21.16b
+	WORD $0x6e3585ef // sub v15.16b, v15.16b, v21.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9095f4 // sdot v20.4s, v15.16b, v16.16b
+	MOVBU 62(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 63(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 64(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 65(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVBU 104(R4), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 105(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc03d1a // ldr q26, [x8, #240]
+	WORD $0x4e9a9714 // sdot v20.4s, v24.16b, v26.16b
+	WORD $0x6fac0a84 // mla.4s v4, v20, v12[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc5e0b6 // ldur q22, [x5, #94]
+	WORD $0x6f0c06dc // ushr v28, v22, #4 of 8 bits
+	WORD $0x4e211ed6 // and v22.16b, v22.16b, v1.16b
+	WORD $0x4e1c7ad6 // zip2 v22.16b, v22.16b, v28.16b
+	WORD $0x4f0956d6 // shl v22, v22, #1 of 8 bits
+	WORD $0x4ea21ed6 // orr v22.16b, v22.16b, v2.16b
+	WORD $0x4e0302d6 // tbl v22.16b, v22.16b, v3.16b
+	WORD $0x2f08a6d7 // uxtl v23.8h, v22.8b
+	WORD $0x0f10a6fb // sxtl v27.4s, v23.4h
+	WORD $0x4f10a6ff // sxtl2 v31.4s, v23.8h
+	MOVBU 2(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 3(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 4(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 5(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 74(R5), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 75(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0011d // ldr q29, [x8, #0]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e9d952e // sdot v14.4s, v9.16b, v29.16b
+	MOVBU 6(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 7(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 8(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 9(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVBU 76(R5), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 77(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281fde // eor v30.16b, v30.16b, v8.16b
+	WORD $0x6e2887de // sub v30.16b, v30.16b, v8.16b
+	WORD $0x3dc00512 // ldr q18, [x8, #16]
+	WORD $0x4e9297ce // sdot v14.4s, v30.16b, v18.16b
+	WORD $0x6f9b01c5 // mla.4s v5, v14, v27[0]
+	MOVBU 10(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 11(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 12(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 13(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVBU 78(R5), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 79(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e31 // eor v17.16b, v17.16b, v19.16b
+	WORD $0x6e338631 // sub v17.16b, v17.16b, v19.16b
+	WORD $0x3dc0090d // ldr q13, [x8, #32]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e8d9635 // sdot v21.4s, v17.16b, v13.16b
+	MOVBU 14(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 15(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 16(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 17(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVBU 80(R5), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 81(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301def // eor v15.16b, v15.16b, v16.16b
+	WORD $0x6e3085ef // sub v15.16b, v15.16b, v16.16b
+	WORD $0x3dc00d19 // ldr q25, [x8, #48]
+	WORD $0x4e9995f5 // sdot v21.4s, v15.16b, v25.16b
+	WORD $0x6fbb02a5 // mla.4s v5, v21, v27[1]
+	MOVBU 18(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 19(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 20(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 21(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVBU 82(R5), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 83(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f18 // eor v24.16b, v24.16b, v26.16b
+	WORD $0x6e3a8718 // sub v24.16b, v24.16b, v26.16b
+	WORD $0x3dc01114 // ldr q20, [x8, #64]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e94970b // sdot v11.4s, v24.16b, v20.16b
+	MOVBU 22(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 23(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 24(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 25(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVBU 84(R5), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 85(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1d8c // eor v12.16b, v12.16b, v28.16b
+	WORD $0x6e3c858c // sub v12.16b, v12.16b, v28.16b
+	WORD $0x3dc01517 // ldr q23, [x8, #80]
+	WORD $0x4e97958b // sdot v11.4s, v12.16b, v23.16b
+	WORD $0x6f9b0965 // mla.4s v5, v11, v27[2]
+	MOVBU 26(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 27(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 28(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 29(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVBU 86(R5), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 87(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1ed6 // eor v22.16b, v22.16b, v10.16b
+	WORD $0x6e2a86d6 // sub v22.16b, v22.16b, v10.16b
+	WORD $0x3dc01909 // ldr q9, [x8, #96]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e8996dd // sdot v29.4s, v22.16b, v9.16b
+	MOVBU 30(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F8
+	MOVBU 31(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[1]
+	MOVBU 32(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[2]
+	MOVBU 33(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[3]
+	MOVBU 88(R5), R12
+	FMOVD (R11)(R12<<3), F30
+	MOVBU 89(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1d08 // eor v8.16b, v8.16b, v30.16b
+	WORD $0x6e3e8508 // sub v8.16b, v8.16b, v30.16b
+	WORD $0x3dc01d12 // ldr q18, [x8, #112]
+	WORD $0x4e92951d // sdot v29.4s, v8.16b, v18.16b
+	WORD $0x6fbb0ba5 // mla.4s v5, v29, v27[3]
+	MOVBU 34(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 35(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 36(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 37(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVBU 90(R5), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 91(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331dce // eor v14.16b, v14.16b, v19.16b
+	WORD $0x6e3385ce // sub v14.16b, v14.16b, v19.16b
+	WORD $0x3dc02111 // ldr q17, [x8, #128]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e9195cd // sdot v13.4s, v14.16b, v17.16b
+	MOVBU 38(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F16
+	MOVBU 39(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[1]
+	MOVBU 40(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[2]
+	MOVBU 41(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[3]
+	MOVBU 92(R5), R12
+	FMOVD (R11)(R12<<3), F15
+	MOVBU 93(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1e10 // eor v16.16b, v16.16b, v15.16b
+	WORD $0x6e2f8610 // sub v16.16b, v16.16b, v15.16b
+	WORD $0x3dc02519 // ldr q25, [x8, #144]
+	WORD $0x4e99960d // sdot v13.4s, v16.16b, v25.16b
+	WORD $0x6f9f01a5 // mla.4s v5, v13, v31[0]
+	MOVBU 42(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F21
+	MOVBU 43(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[1]
+	MOVBU 44(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[2]
+	MOVBU 45(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[3]
+	MOVBU 94(R5), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 95(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1eb5 // eor v21.16b, v21.16b, v26.16b
+	WORD $0x6e3a86b5 // sub v21.16b, v21.16b, v26.16b
+	WORD $0x3dc02918 // ldr q24, [x8, #160]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9896b4 // sdot v20.4s, v21.16b, v24.16b
+	MOVBU 46(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 47(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 48(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 49(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVBU 96(R5), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 97(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1f9c // eor v28.16b, v28.16b, v12.16b
+	WORD $0x6e2c879c // sub v28.16b, v28.16b, v12.16b
+	WORD $0x3dc02d17 // ldr q23, [x8, #176]
+	WORD $0x4e979794 // sdot v20.4s, v28.16b, v23.16b
+	WORD $0x6fbf0285 // mla.4s v5, v20, v31[1]
+	MOVBU 50(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 51(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 52(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 53(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVBU 98(R5), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 99(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d6b // eor v11.16b, v11.16b, v10.16b
+	WORD $0x6e2a856b // sub v11.16b, v11.16b, v10.16b
+	WORD $0x3dc03116 // ldr q22, [x8, #192]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e969569 // sdot v9.4s, v11.16b, v22.16b
+	MOVBU 54(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 55(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 56(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 57(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVBU 100(R5), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 101(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281fde // eor v30.16b, v30.16b, v8.16b
+	WORD $0x6e2887de // sub v30.16b, v30.16b, v8.16b
+	WORD $0x3dc03512 // ldr q18, [x8, #208]
+	WORD $0x4e9297c9 // sdot v9.4s, v30.16b, v18.16b
+	WORD $0x6f9f0925 // mla.4s v5, v9, v31[2]
+	MOVBU 58(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 59(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 60(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 61(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVBU 102(R5), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 103(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331fbd // eor v29.16b, v29.16b, v19.16b
+	WORD $0x6e3387bd // sub v29.16b, v29.16b, v19.16b
+	WORD $0x3dc0390e // ldr q14, [x8, #224]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e8e97b1 // sdot v17.4s, v29.16b, v14.16b
+	MOVBU 62(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 63(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 64(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 65(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVBU 104(R5), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 105(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301def // eor v15.16b, v15.16b, v16.16b
+	WORD $0x6e3085ef // sub v15.16b, v15.16b, v16.16b
+	WORD $0x3dc03d19 // ldr q25, [x8, #240]
+	WORD $0x4e9995f1 // sdot v17.4s, v15.16b, v25.16b
+	WORD $0x6fbf0a25 // mla.4s v5, v17, v31[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc5e0cd // ldur q13, [x6, #94]
+	WORD $0x6f0c05ba // ushr v26, v13, #4 of 8 bits
+	WORD $0x4e211dad // and v13.16b, v13.16b, v1.16b
+	WORD $0x4e1a79ad // zip2 v13.16b, v13.16b, v26.16b
+	WORD $0x4f0955ad // shl v13, v13, #1 of 8 bits
+	WORD $0x4ea21dad // orr v13.16b, v13.16b, v2.16b
+	WORD $0x4e0301ad // tbl v13.16b, v13.16b, v3.16b
+	WORD $0x2f08a5b5 // uxtl v21.8h, v13.8b
+	WORD $0x0f10a6b8 // sxtl v24.4s, v21.4h
+	WORD $0x4f10a6ac // sxtl2 v12.4s, v21.8h
+	MOVBU 2(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 3(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 4(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 5(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVBU 74(R6), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 75(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f9c // eor v28.16b, v28.16b, v23.16b
+	WORD $0x6e37879c // sub v28.16b, v28.16b, v23.16b
+	WORD $0x3dc00114 // ldr q20, [x8, #0]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e94978a // sdot v10.4s, v28.16b, v20.16b
+	MOVBU 6(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 7(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 8(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 9(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVBU 76(R6), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 77(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361d6b // eor v11.16b, v11.16b, v22.16b
+	WORD $0x6e36856b // sub v11.16b, v11.16b, v22.16b
+	WORD $0x3dc00508 // ldr q8, [x8, #16]
+	WORD $0x4e88956a // sdot v10.4s, v11.16b, v8.16b
+	WORD $0x6f980146 // mla.4s v6, v10, v24[0]
+	MOVBU 10(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 11(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 12(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 13(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVBU 78(R6), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 79(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321fde // eor v30.16b, v30.16b, v18.16b
+	WORD $0x6e3287de // sub v30.16b, v30.16b, v18.16b
+	WORD $0x3dc00909 // ldr q9, [x8, #32]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e8997d3 // sdot v19.4s, v30.16b, v9.16b
+	MOVBU 14(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 15(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 16(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 17(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVBU 80(R6), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 81(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1fbd // eor v29.16b, v29.16b, v14.16b
+	WORD $0x6e2e87bd // sub v29.16b, v29.16b, v14.16b
+	WORD $0x3dc00d10 // ldr q16, [x8, #48]
+	WORD $0x4e9097b3 // sdot v19.4s, v29.16b, v16.16b
+	WORD $0x6fb80266 // mla.4s v6, v19, v24[1]
+	MOVBU 18(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 19(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 20(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 21(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVBU 82(R6), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 83(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391def // eor v15.16b, v15.16b, v25.16b
+	WORD $0x6e3985ef // sub v15.16b, v15.16b, v25.16b
+	WORD $0x3dc01111 // ldr q17, [x8, #64]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9195fb // sdot v27.4s, v15.16b, v17.16b
+	MOVBU 22(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 23(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 24(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 25(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVBU 84(R6), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 85(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1fff // eor v31.16b, v31.16b, v26.16b
+	WORD $0x6e3a87ff // sub v31.16b, v31.16b, v26.16b
+	WORD $0x3dc01515 // ldr q21, [x8, #80]
+	WORD $0x4e9597fb // sdot v27.4s, v31.16b, v21.16b
+	WORD $0x6f980b66 // mla.4s v6, v27, v24[2]
+	MOVBU 26(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 27(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 28(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 29(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 86(R6), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 87(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371dad // eor v13.16b, v13.16b, v23.16b
+	WORD $0x6e3785ad // sub v13.16b, v13.16b, v23.16b
+	WORD $0x3dc0191c // ldr q28, [x8, #96]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9c95b4 // sdot v20.4s, v13.16b, v28.16b
+	MOVBU 30(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 31(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 32(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 33(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVBU 88(R6), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 89(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1ed6 // eor v22.16b, v22.16b, v11.16b
+	WORD $0x6e2b86d6 // sub v22.16b, v22.16b, v11.16b
+	WORD $0x3dc01d08 // ldr q8, [x8, #112]
+	WORD $0x4e8896d4 // sdot v20.4s, v22.16b, v8.16b
+	WORD $0x6fb80a86 // mla.4s v6, v20, v24[3]
+	MOVBU 34(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 35(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 36(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 37(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVBU 90(R6), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 91(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321d4a // eor v10.16b, v10.16b, v18.16b
+	WORD $0x6e32854a // sub v10.16b, v10.16b, v18.16b
+	WORD $0x3dc0211e // ldr q30, [x8, #128]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9e9549 // sdot v9.4s, v10.16b, v30.16b
+	MOVBU 38(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 39(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 40(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 41(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVBU 92(R6), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 93(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1dce // eor v14.16b, v14.16b, v29.16b
+	WORD $0x6e3d85ce // sub v14.16b, v14.16b, v29.16b
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x4e9095c9 // sdot v9.4s, v14.16b, v16.16b
+	WORD $0x6f8c0126 // mla.4s v6, v9, v12[0]
+	MOVBU 42(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 43(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 44(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 45(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVBU 94(R6), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 95(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391e73 // eor v19.16b, v19.16b, v25.16b
+	WORD $0x6e398673 // sub v19.16b, v19.16b, v25.16b
+	WORD $0x3dc0290f // ldr q15, [x8, #160]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e8f9671 // sdot v17.4s, v19.16b, v15.16b
+	MOVBU 46(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 47(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 48(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 49(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVBU 96(R6), R12
+	FMOVD (R11)(R12<<3), F31
+	MOVBU 97(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1f5a // eor v26.16b, v26.16b, v31.16b
+	WORD $0x6e3f875a // sub v26.16b, v26.16b, v31.16b
+	WORD $0x3dc02d15 // ldr q21, [x8, #176]
+	WORD $0x4e959751 // sdot v17.4s, v26.16b, v21.16b
+	WORD $0x6fac0226 // mla.4s v6, v17, v12[1]
+	MOVBU 50(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 51(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 52(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 53(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 98(R6), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 99(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f7b // eor v27.16b, v27.16b, v23.16b
+	WORD $0x6e37877b // sub v27.16b, v27.16b, v23.16b
+	WORD $0x3dc0310d // ldr q13, [x8, #192]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e8d977c // sdot v28.4s, v27.16b, v13.16b
+	MOVBU 54(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 55(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 56(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 57(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVBU 100(R6), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 101(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361d6b // eor v11.16b, v11.16b, v22.16b
+	WORD $0x6e36856b // sub v11.16b, v11.16b, v22.16b
+	WORD $0x3dc03508 // ldr q8, [x8, #208]
+	WORD $0x4e88957c // sdot v28.4s, v11.16b, v8.16b
+	WORD $0x6f8c0b86 // mla.4s v6, v28, v12[2]
+	MOVBU 58(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F20
+	MOVBU 59(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[1]
+	MOVBU 60(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[2]
+	MOVBU 61(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[3]
+	MOVBU 102(R6), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 103(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e94 // eor v20.16b, v20.16b, v18.16b
+	WORD $0x6e328694 // sub v20.16b, v20.16b, v18.16b
+	WORD $0x3dc0390a // ldr q10, [x8, #224]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e8a969e // sdot v30.4s, v20.16b, v10.16b
+	MOVBU 62(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 63(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 64(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 65(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVBU 104(R6), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 105(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1fbd // eor v29.16b, v29.16b, v14.16b
+	WORD $0x6e2e87bd // sub v29.16b, v29.16b, v14.16b
+	WORD $0x3dc03d10 // ldr q16, [x8, #240]
+	WORD $0x4e9097be // sdot v30.4s, v29.16b, v16.16b
+	WORD $0x6fac0bc6 // mla.4s v6, v30, v12[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc5e0e9 // ldur q9, [x7, #94]
+	WORD $0x6f0c0539 // ushr v25, v9, #4 of 8 bits
+	WORD $0x4e211d29 // and v9.16b, v9.16b, v1.16b
+	WORD $0x4e197929 // zip2 v9.16b, v9.16b, v25.16b
+	WORD $0x4f095529 // shl v9, v9, #1 of 8 bits
+	WORD $0x4ea21d29 // orr v9.16b, v9.16b, v2.16b
+	WORD $0x4e030129 // tbl v9.16b, v9.16b, v3.16b
+	WORD $0x2f08a533 // uxtl v19.8h, v9.8b
+	WORD $0x0f10a66f // sxtl v15.4s, v19.4h
+	WORD $0x4f10a67f // sxtl2 v31.4s, v19.8h
+	MOVBU 2(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 3(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 4(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 5(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVBU 74(R7), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 75(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351f5a // eor v26.16b, v26.16b, v21.16b
+	WORD $0x6e35875a // sub v26.16b, v26.16b, v21.16b
+	WORD $0x3dc00111 // ldr q17, [x8, #0]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e919757 // sdot v23.4s, v26.16b, v17.16b
+	MOVBU 6(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 7(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 8(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 9(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 76(R7), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 77(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1f7b // eor v27.16b, v27.16b, v13.16b
+	WORD $0x6e2d877b // sub v27.16b, v27.16b, v13.16b
+	WORD $0x3dc00516 // ldr q22, [x8, #16]
+	WORD $0x4e969777 // sdot v23.4s, v27.16b, v22.16b
+	WORD $0x6f8f02e7 // mla.4s v7, v23, v15[0]
+	MOVBU 10(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 11(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 12(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 13(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVBU 78(R7), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 79(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281d6b // eor v11.16b, v11.16b, v8.16b
+	WORD $0x6e28856b // sub v11.16b, v11.16b, v8.16b
+	WORD $0x3dc0091c // ldr q28, [x8, #32]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e9c9572 // sdot v18.4s, v11.16b, v28.16b
+	MOVBU 14(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F20
+	MOVBU 15(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[1]
+	MOVBU 16(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[2]
+	MOVBU 17(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[3]
+	MOVBU 80(R7), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 81(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1e94 // eor v20.16b, v20.16b, v10.16b
+	WORD $0x6e2a8694 // sub v20.16b, v20.16b, v10.16b
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4e8e9692 // sdot v18.4s, v20.16b, v14.16b
+	WORD $0x6faf0247 // mla.4s v7, v18, v15[1]
+	MOVBU 18(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 19(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 20(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 21(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVBU 82(R7), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 83(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301fbd // eor v29.16b, v29.16b, v16.16b
+	WORD $0x6e3087bd // sub v29.16b, v29.16b, v16.16b
+	WORD $0x3dc0111e // ldr q30, [x8, #64]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e9e97b8 // sdot v24.4s, v29.16b, v30.16b
+	MOVBU 22(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 23(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 24(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 25(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVBU 84(R7), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 85(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391d8c // eor v12.16b, v12.16b, v25.16b
+	WORD $0x6e39858c // sub v12.16b, v12.16b, v25.16b
+	WORD $0x3dc01513 // ldr q19, [x8, #80]
+	WORD $0x4e939598 // sdot v24.4s, v12.16b, v19.16b
+	WORD $0x6f8f0b07 // mla.4s v7, v24, v15[2]
+	MOVBU 26(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 27(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 28(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 29(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 86(R7), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 87(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351d29 // eor v9.16b, v9.16b, v21.16b
+	WORD $0x6e358529 // sub v9.16b, v9.16b, v21.16b
+	WORD $0x3dc0191a // ldr q26, [x8, #96]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9a9531 // sdot v17.4s, v9.16b, v26.16b
+	MOVBU 30(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 31(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 32(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 33(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 88(R7), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 89(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1dad // eor v13.16b, v13.16b, v27.16b
+	WORD $0x6e3b85ad // sub v13.16b, v13.16b, v27.16b
+	WORD $0x3dc01d16 // ldr q22, [x8, #112]
+	WORD $0x4e9695b1 // sdot v17.4s, v13.16b, v22.16b
+	WORD $0x6faf0a27 // mla.4s v7, v17, v15[3]
+	MOVBU 34(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 35(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 36(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 37(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVBU 90(R7), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 91(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281ef7 // eor v23.16b, v23.16b, v8.16b
+	WORD $0x6e2886f7 // sub v23.16b, v23.16b, v8.16b
+	WORD $0x3dc0210b // ldr q11, [x8, #128]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e8b96fc // sdot v28.4s, v23.16b, v11.16b
+	MOVBU 38(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 39(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 40(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 41(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVBU 92(R7), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 93(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341d4a // eor v10.16b, v10.16b, v20.16b
+	WORD $0x6e34854a // sub v10.16b, v10.16b, v20.16b
+	WORD $0x3dc0250e // ldr q14, [x8, #144]
+	WORD $0x4e8e955c // sdot v28.4s, v10.16b, v14.16b
+	WORD $0x6f9f0387 // mla.4s v7, v28, v31[0]
+	MOVBU 42(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 43(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 44(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 45(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 94(R7), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 95(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e52 // eor v18.16b, v18.16b, v16.16b
+	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
+	WORD $0x3dc0291d // ldr q29, [x8, #160]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9d965e // sdot v30.4s, v18.16b, v29.16b
+	MOVBU 46(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 47(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 48(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 49(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVBU 96(R7), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 97(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1f39 // eor v25.16b, v25.16b, v12.16b
+	WORD $0x6e2c8739 // sub v25.16b, v25.16b, v12.16b
+	WORD $0x3dc02d13 // ldr q19, [x8, #176]
+	WORD $0x4e93973e // sdot v30.4s, v25.16b, v19.16b
+	WORD $0x6fbf03c7 // mla.4s v7, v30, v31[1]
+	MOVBU 50(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 51(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 52(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 53(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVBU 98(R7), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 99(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351f18 // eor v24.16b, v24.16b, v21.16b
+	WORD $0x6e358718 // sub v24.16b, v24.16b, v21.16b
+	WORD $0x3dc03109 // ldr q9, [x8, #192]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e89971a // sdot v26.4s, v24.16b, v9.16b
+	MOVBU 54(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 55(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 56(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 57(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 100(R7), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 101(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1f7b // eor v27.16b, v27.16b, v13.16b
+	WORD $0x6e2d877b // sub v27.16b, v27.16b, v13.16b
+	WORD $0x3dc03516 // ldr q22, [x8, #208]
+	WORD $0x4e96977a // sdot v26.4s, v27.16b, v22.16b
+	WORD $0x6f9f0b47 // mla.4s v7, v26, v31[2]
+	MOVBU 58(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 59(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 60(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 61(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVBU 102(R7), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 103(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281e31 // eor v17.16b, v17.16b, v8.16b
+	WORD $0x6e288631 // sub v17.16b, v17.16b, v8.16b
+	WORD $0x3dc03917 // ldr q23, [x8, #224]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e97962b // sdot v11.4s, v17.16b, v23.16b
+	MOVBU 62(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F20
+	MOVBU 63(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[1]
+	MOVBU 64(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[2]
+	MOVBU 65(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V20.S[3]
+	MOVBU 104(R7), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 105(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1e94 // eor v20.16b, v20.16b, v10.16b
+	WORD $0x6e2a8694 // sub v20.16b, v20.16b, v10.16b
+	WORD $0x3dc03d0e // ldr q14, [x8, #240]
+	WORD $0x4e8e968b // sdot v11.4s, v20.16b, v14.16b
+	WORD $0x6fbf0967 // mla.4s v7, v11, v31[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d1c // ldr q28, [x8, #304]
+	VLD1 (R4), V16.H[0]
+	VLD1 (R5), V16.H[1]
+	VLD1 (R6), V16.H[2]
+	VLD1 (R7), V16.H[3]
+	WORD $0x0e217a10 // fcvtl v16.4s, v16.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f9c9210 // fmul.4s v16, v16, v28[0]
+	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $110, R4, R4
+	ADD $110, R5, R5
+	ADD $110, R6, R6
+	ADD $110, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block36
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group35
+	RET
+
+// func gemvIQ1SDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ1SDotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·weightsIQ1(SB), R10
+	MOVD $c30<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c31<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group37:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block38:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc22088 // ldur q8, [x4, #34]
+	WORD $0x6f140508 // ushr v8, v8, #12 of 16 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4f115508 // shl v8, v8, #1 of 16 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x0f10a509 // sxtl v9.4s, v8.4h
+	WORD $0x4f10a50a // sxtl2 v10.4s, v8.8h
+	MOVBU 2(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc0010c // ldr q12, [x8, #0]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e8c956d // sdot v13.4s, v11.16b, v12.16b
+	MOVBU 4(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 5(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x4e8f95cd // sdot v13.4s, v14.16b, v15.16b
+	WORD $0x6f8901a4 // mla.4s v4, v13, v9[0]
+	MOVBU 6(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 7(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc00911 // ldr q17, [x8, #32]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e919612 // sdot v18.4s, v16.16b, v17.16b
+	MOVBU 8(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 9(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc00d14 // ldr q20, [x8, #48]
+	WORD $0x4e949672 // sdot v18.4s, v19.16b, v20.16b
+	WORD $0x6fa90244 // mla.4s v4, v18, v9[1]
+	MOVBU 10(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 11(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc01116 // ldr q22, [x8, #64]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9696b7 // sdot v23.4s, v21.16b, v22.16b
+	MOVBU 12(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 13(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc01519 // ldr q25, [x8, #80]
+	WORD $0x4e999717 // sdot v23.4s, v24.16b, v25.16b
+	WORD $0x6f890ae4 // mla.4s v4, v23, v9[2]
+	MOVBU 14(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 15(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0191b // ldr q27, [x8, #96]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9b975c // sdot v28.4s, v26.16b, v27.16b
+	MOVBU 16(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 17(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc01d1e // ldr q30, [x8, #112]
+	WORD $0x4e9e97bc // sdot v28.4s, v29.16b, v30.16b
+	WORD $0x6fa90b84 // mla.4s v4, v28, v9[3]
+	MOVBU 18(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 19(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc02108 // ldr q8, [x8, #128]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e8897eb // sdot v11.4s, v31.16b, v8.16b
+	MOVBU 20(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 21(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x3dc0250e // ldr q14, [x8, #144]
+	WORD $0x4e8e958b // sdot v11.4s, v12.16b, v14.16b
+	WORD $0x6f8a0164 // mla.4s v4, v11, v10[0]
+	MOVBU 22(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 23(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc0290d // ldr q13, [x8, #160]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e8d95f0 // sdot v16.4s, v15.16b, v13.16b
+	MOVBU 24(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 25(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc02d13 // ldr q19, [x8, #176]
+	WORD $0x4e939630 // sdot v16.4s, v17.16b, v19.16b
+	WORD $0x6faa0204 // mla.4s v4, v16, v10[1]
+	MOVBU 26(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 27(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc03112 // ldr q18, [x8, #192]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e929695 // sdot v21.4s, v20.16b, v18.16b
+	MOVBU 28(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 29(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc03518 // ldr q24, [x8, #208]
+	WORD $0x4e9896d5 // sdot v21.4s, v22.16b, v24.16b
+	WORD $0x6f8a0aa4 // mla.4s v4, v21, v10[2]
+	MOVBU 30(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 31(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc03917 // ldr q23, [x8, #224]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e97973a // sdot v26.4s, v25.16b, v23.16b
+	MOVBU 32(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 33(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc03d1d // ldr q29, [x8, #240]
+	WORD $0x4e9d977a // sdot v26.4s, v27.16b, v29.16b
+	WORD $0x6faa0b44 // mla.4s v4, v26, v10[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc220be // ldur q30, [x5, #34]
+	WORD $0x6f1407de // ushr v30, v30, #12 of 16 bits
+	WORD $0x4e211fde // and v30.16b, v30.16b, v1.16b
+	WORD $0x4f1157de // shl v30, v30, #1 of 16 bits
+	WORD $0x4ea21fde // orr v30.16b, v30.16b, v2.16b
+	WORD $0x0f10a7dc // sxtl v28.4s, v30.4h
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	MOVBU 2(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 3(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x3dc0010c // ldr q12, [x8, #0]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8c950e // sdot v14.4s, v8.16b, v12.16b
+	MOVBU 4(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 5(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x4e8f956e // sdot v14.4s, v11.16b, v15.16b
+	WORD $0x6f9c01c5 // mla.4s v5, v14, v28[0]
+	MOVBU 6(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 7(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc00911 // ldr q17, [x8, #32]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9195b3 // sdot v19.4s, v13.16b, v17.16b
+	MOVBU 8(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 9(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc00d14 // ldr q20, [x8, #48]
+	WORD $0x4e949613 // sdot v19.4s, v16.16b, v20.16b
+	WORD $0x6fbc0265 // mla.4s v5, v19, v28[1]
+	MOVBU 10(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 11(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc01116 // ldr q22, [x8, #64]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e969658 // sdot v24.4s, v18.16b, v22.16b
+	MOVBU 12(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 13(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc01519 // ldr q25, [x8, #80]
+	WORD $0x4e9996b8 // sdot v24.4s, v21.16b, v25.16b
+	WORD $0x6f9c0b05 // mla.4s v5, v24, v28[2]
+	MOVBU 14(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 15(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc0191b // ldr q27, [x8, #96]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9b96fd // sdot v29.4s, v23.16b, v27.16b
+	MOVBU 16(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 17(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc01d09 // ldr q9, [x8, #112]
+	WORD $0x4e89975d // sdot v29.4s, v26.16b, v9.16b
+	WORD $0x6fbc0ba5 // mla.4s v5, v29, v28[3]
+	MOVBU 18(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 19(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x3dc0211e // ldr q30, [x8, #128]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e9e9548 // sdot v8.4s, v10.16b, v30.16b
+	MOVBU 20(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 21(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x3dc0250b // ldr q11, [x8, #144]
+	WORD $0x4e8b9588 // sdot v8.4s, v12.16b, v11.16b
+	WORD $0x6f9f0105 // mla.4s v5, v8, v31[0]
+	MOVBU 22(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 23(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc0290e // ldr q14, [x8, #160]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e8e95ed // sdot v13.4s, v15.16b, v14.16b
+	MOVBU 24(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 25(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x4e90962d // sdot v13.4s, v17.16b, v16.16b
+	WORD $0x6fbf01a5 // mla.4s v5, v13, v31[1]
+	MOVBU 26(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 27(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc03113 // ldr q19, [x8, #192]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e939692 // sdot v18.4s, v20.16b, v19.16b
+	MOVBU 28(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 29(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc03515 // ldr q21, [x8, #208]
+	WORD $0x4e9596d2 // sdot v18.4s, v22.16b, v21.16b
+	WORD $0x6f9f0a45 // mla.4s v5, v18, v31[2]
+	MOVBU 30(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 31(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc03918 // ldr q24, [x8, #224]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e989737 // sdot v23.4s, v25.16b, v24.16b
+	MOVBU 32(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 33(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc03d1a // ldr q26, [x8, #240]
+	WORD $0x4e9a9777 // sdot v23.4s, v27.16b, v26.16b
+	WORD $0x6fbf0ae5 // mla.4s v5, v23, v31[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc220c9 // ldur q9, [x6, #34]
+	WORD $0x6f140529 // ushr v9, v9, #12 of 16 bits
+	WORD $0x4e211d29 // and v9.16b, v9.16b, v1.16b
+	WORD $0x4f115529 // shl v9, v9, #1 of 16 bits
+	WORD $0x4ea21d29 // orr v9.16b, v9.16b, v2.16b
+	WORD $0x0f10a53d // sxtl v29.4s, v9.4h
+	WORD $0x4f10a52a // sxtl2 v10.4s, v9.8h
+	MOVBU 2(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 3(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc0010c // ldr q12, [x8, #0]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e8c97cb // sdot v11.4s, v30.16b, v12.16b
+	MOVBU 4(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 5(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x4e8f950b // sdot v11.4s, v8.16b, v15.16b
+	WORD $0x6f9d0166 // mla.4s v6, v11, v29[0]
+	MOVBU 6(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 7(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc00911 // ldr q17, [x8, #32]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e9195d0 // sdot v16.4s, v14.16b, v17.16b
+	MOVBU 8(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 9(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc00d14 // ldr q20, [x8, #48]
+	WORD $0x4e9495b0 // sdot v16.4s, v13.16b, v20.16b
+	WORD $0x6fbd0206 // mla.4s v6, v16, v29[1]
+	MOVBU 10(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 11(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc01116 // ldr q22, [x8, #64]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e969675 // sdot v21.4s, v19.16b, v22.16b
+	MOVBU 12(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 13(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc01519 // ldr q25, [x8, #80]
+	WORD $0x4e999655 // sdot v21.4s, v18.16b, v25.16b
+	WORD $0x6f9d0aa6 // mla.4s v6, v21, v29[2]
+	MOVBU 14(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 15(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc0191b // ldr q27, [x8, #96]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e9b971a // sdot v26.4s, v24.16b, v27.16b
+	MOVBU 16(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 17(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc01d1c // ldr q28, [x8, #112]
+	WORD $0x4e9c96fa // sdot v26.4s, v23.16b, v28.16b
+	WORD $0x6fbd0b46 // mla.4s v6, v26, v29[3]
+	MOVBU 18(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 19(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc02109 // ldr q9, [x8, #128]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e8997fe // sdot v30.4s, v31.16b, v9.16b
+	MOVBU 20(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 21(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x3dc02508 // ldr q8, [x8, #144]
+	WORD $0x4e88959e // sdot v30.4s, v12.16b, v8.16b
+	WORD $0x6f8a03c6 // mla.4s v6, v30, v10[0]
+	MOVBU 22(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 23(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc0290b // ldr q11, [x8, #160]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8b95ee // sdot v14.4s, v15.16b, v11.16b
+	MOVBU 24(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 25(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc02d0d // ldr q13, [x8, #176]
+	WORD $0x4e8d962e // sdot v14.4s, v17.16b, v13.16b
+	WORD $0x6faa01c6 // mla.4s v6, v14, v10[1]
+	MOVBU 26(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 27(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc03110 // ldr q16, [x8, #192]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e909693 // sdot v19.4s, v20.16b, v16.16b
+	MOVBU 28(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 29(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc03512 // ldr q18, [x8, #208]
+	WORD $0x4e9296d3 // sdot v19.4s, v22.16b, v18.16b
+	WORD $0x6f8a0a66 // mla.4s v6, v19, v10[2]
+	MOVBU 30(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 31(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc03915 // ldr q21, [x8, #224]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e959738 // sdot v24.4s, v25.16b, v21.16b
+	MOVBU 32(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 33(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc03d17 // ldr q23, [x8, #240]
+	WORD $0x4e979778 // sdot v24.4s, v27.16b, v23.16b
+	WORD $0x6faa0b06 // mla.4s v6, v24, v10[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc220fc // ldur q28, [x7, #34]
+	WORD $0x6f14079c // ushr v28, v28, #12 of 16 bits
+	WORD $0x4e211f9c // and v28.16b, v28.16b, v1.16b
+	WORD $0x4f11579c // shl v28, v28, #1 of 16 bits
+	WORD $0x4ea21f9c // orr v28.16b, v28.16b, v2.16b
+	WORD $0x0f10a79a // sxtl v26.4s, v28.4h
+	WORD $0x4f10a79f // sxtl2 v31.4s, v28.8h
+	MOVBU 2(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 3(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x3dc0010c // ldr q12, [x8, #0]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e8c9528 // sdot v8.4s, v9.16b, v12.16b
+	MOVBU 4(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 5(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x4e8f97c8 // sdot v8.4s, v30.16b, v15.16b
+	WORD $0x6f9a0107 // mla.4s v7, v8, v26[0]
+	MOVBU 6(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 7(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc00911 // ldr q17, [x8, #32]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e91956d // sdot v13.4s, v11.16b, v17.16b
+	MOVBU 8(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 9(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc00d14 // ldr q20, [x8, #48]
+	WORD $0x4e9495cd // sdot v13.4s, v14.16b, v20.16b
+	WORD $0x6fba01a7 // mla.4s v7, v13, v26[1]
+	MOVBU 10(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 11(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc01116 // ldr q22, [x8, #64]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e969612 // sdot v18.4s, v16.16b, v22.16b
+	MOVBU 12(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 13(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc01519 // ldr q25, [x8, #80]
+	WORD $0x4e999672 // sdot v18.4s, v19.16b, v25.16b
+	WORD $0x6f9a0a47 // mla.4s v7, v18, v26[2]
+	MOVBU 14(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 15(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc0191b // ldr q27, [x8, #96]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9b96b7 // sdot v23.4s, v21.16b, v27.16b
+	MOVBU 16(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 17(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc01d1d // ldr q29, [x8, #112]
+	WORD $0x4e9d9717 // sdot v23.4s, v24.16b, v29.16b
+	WORD $0x6fba0ae7 // mla.4s v7, v23, v26[3]
+	MOVBU 18(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 19(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x3dc0211c // ldr q28, [x8, #128]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9c9549 // sdot v9.4s, v10.16b, v28.16b
+	MOVBU 20(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 21(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x3dc0251e // ldr q30, [x8, #144]
+	WORD $0x4e9e9589 // sdot v9.4s, v12.16b, v30.16b
+	WORD $0x6f9f0127 // mla.4s v7, v9, v31[0]
+	MOVBU 22(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 23(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc02908 // ldr q8, [x8, #160]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e8895eb // sdot v11.4s, v15.16b, v8.16b
+	MOVBU 24(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 25(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc02d0e // ldr q14, [x8, #176]
+	WORD $0x4e8e962b // sdot v11.4s, v17.16b, v14.16b
+	WORD $0x6fbf0167 // mla.4s v7, v11, v31[1]
+	MOVBU 26(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 27(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc0310d // ldr q13, [x8, #192]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e8d9690 // sdot v16.4s, v20.16b, v13.16b
+	MOVBU 28(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 29(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc03513 // ldr q19, [x8, #208]
+	WORD $0x4e9396d0 // sdot v16.4s, v22.16b, v19.16b
+	WORD $0x6f9f0a07 // mla.4s v7, v16, v31[2]
+	MOVBU 30(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 31(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc03912 // ldr q18, [x8, #224]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e929735 // sdot v21.4s, v25.16b, v18.16b
+	MOVBU 32(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 33(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x4e989775 // sdot v21.4s, v27.16b, v24.16b
+	WORD $0x6fbf0aa7 // mla.4s v7, v21, v31[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d1d // ldr q29, [x8, #304]
+	VLD1 (R4), V23.H[0]
+	VLD1 (R5), V23.H[1]
+	VLD1 (R6), V23.H[2]
+	VLD1 (R7), V23.H[3]
+	WORD $0x0e217af7 // fcvtl v23.4s, v23.4h
+	WORD $0x6e23def7 // fmul v23.4s, v23.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f9d92f7 // fmul.4s v23, v23, v29[0]
+	WORD $0x6e37dc84 // fmul v4.4s, v4.4s, v23.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $50, R4, R4
+	ADD $50, R5, R5
+	ADD $50, R6, R6
+	ADD $50, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block38
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group37
+	RET
+
+// func gemvIQ1MDotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ1MDotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·weightsIQ1(SB), R10
+	MOVD $c32<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+	MOVD $c33<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+	MOVD $c34<>(SB), R17
+	WORD $0x3dc00224 // ldr q4, [x17, #0]
+	MOVD $c35<>(SB), R17
+	WORD $0x3dc00225 // ldr q5, [x17, #0]
+	MOVD $c36<>(SB), R17
+	WORD $0x3dc00226 // ldr q6, [x17, #0]
+	MOVD $c37<>(SB), R17
+	WORD $0x3dc00227 // ldr q7, [x17, #0]
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00228 // ldr q8, [x17, #0]
+
+group39:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block40:
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x3cc2808d // ldur q13, [x4, #40]
+	WORD $0x4e0401ae // tbl v14.16b, v13.16b, v4.16b
+	WORD $0x6ea345ce // ushl v14.4s, v14.4s, v3.4s
+	WORD $0x4e211dce // and v14.16b, v14.16b, v1.16b
+	WORD $0x4f2155ce // shl v14, v14, #1 of 32 bits
+	WORD $0x4ea21dce // orr v14.16b, v14.16b, v2.16b
+	WORD $0x4e0501af // tbl v15.16b, v13.16b, v5.16b
+	WORD $0x6ea345ef // ushl v15.4s, v15.4s, v3.4s
+	WORD $0x4e211def // and v15.16b, v15.16b, v1.16b
+	WORD $0x4f2155ef // shl v15, v15, #1 of 32 bits
+	WORD $0x4ea21def // orr v15.16b, v15.16b, v2.16b
+	WORD $0x4e0601b0 // tbl v16.16b, v13.16b, v6.16b
+	WORD $0x6ea34610 // ushl v16.4s, v16.4s, v3.4s
+	WORD $0x4e211e10 // and v16.16b, v16.16b, v1.16b
+	WORD $0x4f215610 // shl v16, v16, #1 of 32 bits
+	WORD $0x4ea21e10 // orr v16.16b, v16.16b, v2.16b
+	WORD $0x4e0701b1 // tbl v17.16b, v13.16b, v7.16b
+	WORD $0x6ea34631 // ushl v17.4s, v17.4s, v3.4s
+	WORD $0x4e211e31 // and v17.16b, v17.16b, v1.16b
+	WORD $0x4f215631 // shl v17, v17, #1 of 32 bits
+	WORD $0x4ea21e31 // orr v17.16b, v17.16b, v2.16b
+	MOVBU 0(R4), R12
+	MOVBU 32(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 1(R4), R12
+	MOVBU 32(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc00113 // ldr q19, [x8, #0]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e939654 // sdot v20.4s, v18.16b, v19.16b
+	WORD $0x6f8e0289 // mla.4s v9, v20, v14[0]
+	MOVBU 2(R4), R12
+	MOVBU 33(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 3(R4), R12
+	MOVBU 33(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc00516 // ldr q22, [x8, #16]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9696b7 // sdot v23.4s, v21.16b, v22.16b
+	WORD $0x6fae02e9 // mla.4s v9, v23, v14[1]
+	MOVBU 4(R4), R12
+	MOVBU 34(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 5(R4), R12
+	MOVBU 34(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc00919 // ldr q25, [x8, #32]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e99971a // sdot v26.4s, v24.16b, v25.16b
+	WORD $0x6f8e0b49 // mla.4s v9, v26, v14[2]
+	MOVBU 6(R4), R12
+	MOVBU 35(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 7(R4), R12
+	MOVBU 35(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc00d1c // ldr q28, [x8, #48]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9c977d // sdot v29.4s, v27.16b, v28.16b
+	WORD $0x6fae0ba9 // mla.4s v9, v29, v14[3]
+	MOVBU 8(R4), R12
+	MOVBU 36(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 9(R4), R12
+	MOVBU 36(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc0111f // ldr q31, [x8, #64]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e9f97cd // sdot v13.4s, v30.16b, v31.16b
+	WORD $0x6f8f01a9 // mla.4s v9, v13, v15[0]
+	MOVBU 10(R4), R12
+	MOVBU 37(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 11(R4), R12
+	MOVBU 37(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc01513 // ldr q19, [x8, #80]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e939654 // sdot v20.4s, v18.16b, v19.16b
+	WORD $0x6faf0289 // mla.4s v9, v20, v15[1]
+	MOVBU 12(R4), R12
+	MOVBU 38(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 13(R4), R12
+	MOVBU 38(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc01916 // ldr q22, [x8, #96]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9696b7 // sdot v23.4s, v21.16b, v22.16b
+	WORD $0x6f8f0ae9 // mla.4s v9, v23, v15[2]
+	MOVBU 14(R4), R12
+	MOVBU 39(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 15(R4), R12
+	MOVBU 39(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc01d19 // ldr q25, [x8, #112]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e99971a // sdot v26.4s, v24.16b, v25.16b
+	WORD $0x6faf0b49 // mla.4s v9, v26, v15[3]
+	MOVBU 16(R4), R12
+	MOVBU 40(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 17(R4), R12
+	MOVBU 40(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0211c // ldr q28, [x8, #128]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9c977d // sdot v29.4s, v27.16b, v28.16b
+	WORD $0x6f9003a9 // mla.4s v9, v29, v16[0]
+	MOVBU 18(R4), R12
+	MOVBU 41(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 19(R4), R12
+	MOVBU 41(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc0251f // ldr q31, [x8, #144]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e9f97cd // sdot v13.4s, v30.16b, v31.16b
+	WORD $0x6fb001a9 // mla.4s v9, v13, v16[1]
+	MOVBU 20(R4), R12
+	MOVBU 42(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 21(R4), R12
+	MOVBU 42(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc02913 // ldr q19, [x8, #160]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e939654 // sdot v20.4s, v18.16b, v19.16b
+	WORD $0x6f900a89 // mla.4s v9, v20, v16[2]
+	MOVBU 22(R4), R12
+	MOVBU 43(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 23(R4), R12
+	MOVBU 43(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9696b7 // sdot v23.4s, v21.16b, v22.16b
+	WORD $0x6fb00ae9 // mla.4s v9, v23, v16[3]
+	MOVBU 24(R4), R12
+	MOVBU 44(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 25(R4), R12
+	MOVBU 44(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc03119 // ldr q25, [x8, #192]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e99971a // sdot v26.4s, v24.16b, v25.16b
+	WORD $0x6f910349 // mla.4s v9, v26, v17[0]
+	MOVBU 26(R4), R12
+	MOVBU 45(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 27(R4), R12
+	MOVBU 45(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0351c // ldr q28, [x8, #208]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9c977d // sdot v29.4s, v27.16b, v28.16b
+	WORD $0x6fb103a9 // mla.4s v9, v29, v17[1]
+	MOVBU 28(R4), R12
+	MOVBU 46(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 29(R4), R12
+	MOVBU 46(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc0391f // ldr q31, [x8, #224]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e9f97cd // sdot v13.4s, v30.16b, v31.16b
+	WORD $0x6f9109a9 // mla.4s v9, v13, v17[2]
+	MOVBU 30(R4), R12
+	MOVBU 47(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 31(R4), R12
+	MOVBU 47(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc03d13 // ldr q19, [x8, #240]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e939654 // sdot v20.4s, v18.16b, v19.16b
+	WORD $0x6fb10a89 // mla.4s v9, v20, v17[3]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x3cc280b5 // ldur q21, [x5, #40]
+	WORD $0x4e0402b6 // tbl v22.16b, v21.16b, v4.16b
+	WORD $0x6ea346d6 // ushl v22.4s, v22.4s, v3.4s
+	WORD $0x4e211ed6 // and v22.16b, v22.16b, v1.16b
+	WORD $0x4f2156d6 // shl v22, v22, #1 of 32 bits
+	WORD $0x4ea21ed6 // orr v22.16b, v22.16b, v2.16b
+	WORD $0x4e0502b7 // tbl v23.16b, v21.16b, v5.16b
+	WORD $0x6ea346f7 // ushl v23.4s, v23.4s, v3.4s
+	WORD $0x4e211ef7 // and v23.16b, v23.16b, v1.16b
+	WORD $0x4f2156f7 // shl v23, v23, #1 of 32 bits
+	WORD $0x4ea21ef7 // orr v23.16b, v23.16b, v2.16b
+	WORD $0x4e0602b8 // tbl v24.16b, v21.16b, v6.16b
+	WORD $0x6ea34718 // ushl v24.4s, v24.4s, v3.4s
+	WORD $0x4e211f18 // and v24.16b, v24.16b, v1.16b
+	WORD $0x4f215718 // shl v24, v24, #1 of 32 bits
+	WORD $0x4ea21f18 // orr v24.16b, v24.16b, v2.16b
+	WORD $0x4e0702b9 // tbl v25.16b, v21.16b, v7.16b
+	WORD $0x6ea34739 // ushl v25.4s, v25.4s, v3.4s
+	WORD $0x4e211f39 // and v25.16b, v25.16b, v1.16b
+	WORD $0x4f215739 // shl v25, v25, #1 of 32 bits
+	WORD $0x4ea21f39 // orr v25.16b, v25.16b, v2.16b
+	MOVBU 0(R5), R12
+	MOVBU 32(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 1(R5), R12
+	MOVBU 32(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0011b // ldr q27, [x8, #0]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9b975c // sdot v28.4s, v26.16b, v27.16b
+	WORD $0x6f96038a // mla.4s v10, v28, v22[0]
+	MOVBU 2(R5), R12
+	MOVBU 33(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 3(R5), R12
+	MOVBU 33(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc0051e // ldr q30, [x8, #16]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6fb603ea // mla.4s v10, v31, v22[1]
+	MOVBU 4(R5), R12
+	MOVBU 34(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 5(R5), R12
+	MOVBU 34(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9295b3 // sdot v19.4s, v13.16b, v18.16b
+	WORD $0x6f960a6a // mla.4s v10, v19, v22[2]
+	MOVBU 6(R5), R12
+	MOVBU 35(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 7(R5), R12
+	MOVBU 35(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e968f // sdot v15.4s, v20.16b, v14.16b
+	WORD $0x6fb609ea // mla.4s v10, v15, v22[3]
+	MOVBU 8(R5), R12
+	MOVBU 36(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 9(R5), R12
+	MOVBU 36(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc01111 // ldr q17, [x8, #64]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e919615 // sdot v21.4s, v16.16b, v17.16b
+	WORD $0x6f9702aa // mla.4s v10, v21, v23[0]
+	MOVBU 10(R5), R12
+	MOVBU 37(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 11(R5), R12
+	MOVBU 37(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0151b // ldr q27, [x8, #80]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9b975c // sdot v28.4s, v26.16b, v27.16b
+	WORD $0x6fb7038a // mla.4s v10, v28, v23[1]
+	MOVBU 12(R5), R12
+	MOVBU 38(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 13(R5), R12
+	MOVBU 38(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc0191e // ldr q30, [x8, #96]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6f970bea // mla.4s v10, v31, v23[2]
+	MOVBU 14(R5), R12
+	MOVBU 39(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 15(R5), R12
+	MOVBU 39(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc01d12 // ldr q18, [x8, #112]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9295b3 // sdot v19.4s, v13.16b, v18.16b
+	WORD $0x6fb70a6a // mla.4s v10, v19, v23[3]
+	MOVBU 16(R5), R12
+	MOVBU 40(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 17(R5), R12
+	MOVBU 40(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc0210e // ldr q14, [x8, #128]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e968f // sdot v15.4s, v20.16b, v14.16b
+	WORD $0x6f9801ea // mla.4s v10, v15, v24[0]
+	MOVBU 18(R5), R12
+	MOVBU 41(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 19(R5), R12
+	MOVBU 41(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc02511 // ldr q17, [x8, #144]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e919615 // sdot v21.4s, v16.16b, v17.16b
+	WORD $0x6fb802aa // mla.4s v10, v21, v24[1]
+	MOVBU 20(R5), R12
+	MOVBU 42(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 21(R5), R12
+	MOVBU 42(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9b975c // sdot v28.4s, v26.16b, v27.16b
+	WORD $0x6f980b8a // mla.4s v10, v28, v24[2]
+	MOVBU 22(R5), R12
+	MOVBU 43(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 23(R5), R12
+	MOVBU 43(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc02d1e // ldr q30, [x8, #176]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e97bf // sdot v31.4s, v29.16b, v30.16b
+	WORD $0x6fb80bea // mla.4s v10, v31, v24[3]
+	MOVBU 24(R5), R12
+	MOVBU 44(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 25(R5), R12
+	MOVBU 44(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc03112 // ldr q18, [x8, #192]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9295b3 // sdot v19.4s, v13.16b, v18.16b
+	WORD $0x6f99026a // mla.4s v10, v19, v25[0]
+	MOVBU 26(R5), R12
+	MOVBU 45(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 27(R5), R12
+	MOVBU 45(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc0350e // ldr q14, [x8, #208]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8e968f // sdot v15.4s, v20.16b, v14.16b
+	WORD $0x6fb901ea // mla.4s v10, v15, v25[1]
+	MOVBU 28(R5), R12
+	MOVBU 46(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 29(R5), R12
+	MOVBU 46(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc03911 // ldr q17, [x8, #224]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e919615 // sdot v21.4s, v16.16b, v17.16b
+	WORD $0x6f990aaa // mla.4s v10, v21, v25[2]
+	MOVBU 30(R5), R12
+	MOVBU 47(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 31(R5), R12
+	MOVBU 47(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc03d1b // ldr q27, [x8, #240]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9b975c // sdot v28.4s, v26.16b, v27.16b
+	WORD $0x6fb90b8a // mla.4s v10, v28, v25[3]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x3cc280dd // ldur q29, [x6, #40]
+	WORD $0x4e0403be // tbl v30.16b, v29.16b, v4.16b
+	WORD $0x6ea347de // ushl v30.4s, v30.4s, v3.4s
+	WORD $0x4e211fde // and v30.16b, v30.16b, v1.16b
+	WORD $0x4f2157de // shl v30, v30, #1 of 32 bits
+	WORD $0x4ea21fde // orr v30.16b, v30.16b, v2.16b
+	WORD $0x4e0503bf // tbl v31.16b, v29.16b, v5.16b
+	WORD $0x6ea347ff // ushl v31.4s, v31.4s, v3.4s
+	WORD $0x4e211fff // and v31.16b, v31.16b, v1.16b
+	WORD $0x4f2157ff // shl v31, v31, #1 of 32 bits
+	WORD $0x4ea21fff // orr v31.16b, v31.16b, v2.16b
+	WORD $0x4e0603ad // tbl v13.16b, v29.16b, v6.16b
+	WORD $0x6ea345ad // ushl v13.4s, v13.4s, v3.4s
+	WORD $0x4e211dad // and v13.16b, v13.16b, v1.16b
+	WORD $0x4f2155ad // shl v13, v13, #1 of 32 bits
+	WORD $0x4ea21dad // orr v13.16b, v13.16b, v2.16b
+	WORD $0x4e0703b2 // tbl v18.16b, v29.16b, v7.16b
+	WORD $0x6ea34652 // ushl v18.4s, v18.4s, v3.4s
+	WORD $0x4e211e52 // and v18.16b, v18.16b, v1.16b
+	WORD $0x4f215652 // shl v18, v18, #1 of 32 bits
+	WORD $0x4ea21e52 // orr v18.16b, v18.16b, v2.16b
+	MOVBU 0(R6), R12
+	MOVBU 32(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 1(R6), R12
+	MOVBU 32(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc00114 // ldr q20, [x8, #0]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e94966e // sdot v14.4s, v19.16b, v20.16b
+	WORD $0x6f9e01cb // mla.4s v11, v14, v30[0]
+	MOVBU 2(R6), R12
+	MOVBU 33(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 3(R6), R12
+	MOVBU 33(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9095f1 // sdot v17.4s, v15.16b, v16.16b
+	WORD $0x6fbe022b // mla.4s v11, v17, v30[1]
+	MOVBU 4(R6), R12
+	MOVBU 34(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 5(R6), R12
+	MOVBU 34(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96bb // sdot v27.4s, v21.16b, v26.16b
+	WORD $0x6f9e0b6b // mla.4s v11, v27, v30[2]
+	MOVBU 6(R6), R12
+	MOVBU 35(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 7(R6), R12
+	MOVBU 35(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc00d16 // ldr q22, [x8, #48]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969797 // sdot v23.4s, v28.16b, v22.16b
+	WORD $0x6fbe0aeb // mla.4s v11, v23, v30[3]
+	MOVBU 8(R6), R12
+	MOVBU 36(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 9(R6), R12
+	MOVBU 36(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc01119 // ldr q25, [x8, #64]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e99971d // sdot v29.4s, v24.16b, v25.16b
+	WORD $0x6f9f03ab // mla.4s v11, v29, v31[0]
+	MOVBU 10(R6), R12
+	MOVBU 37(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 11(R6), R12
+	MOVBU 37(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc01514 // ldr q20, [x8, #80]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e94966e // sdot v14.4s, v19.16b, v20.16b
+	WORD $0x6fbf01cb // mla.4s v11, v14, v31[1]
+	MOVBU 12(R6), R12
+	MOVBU 38(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 13(R6), R12
+	MOVBU 38(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc01910 // ldr q16, [x8, #96]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9095f1 // sdot v17.4s, v15.16b, v16.16b
+	WORD $0x6f9f0a2b // mla.4s v11, v17, v31[2]
+	MOVBU 14(R6), R12
+	MOVBU 39(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 15(R6), R12
+	MOVBU 39(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc01d1a // ldr q26, [x8, #112]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96bb // sdot v27.4s, v21.16b, v26.16b
+	WORD $0x6fbf0b6b // mla.4s v11, v27, v31[3]
+	MOVBU 16(R6), R12
+	MOVBU 40(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 17(R6), R12
+	MOVBU 40(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc02116 // ldr q22, [x8, #128]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969797 // sdot v23.4s, v28.16b, v22.16b
+	WORD $0x6f8d02eb // mla.4s v11, v23, v13[0]
+	MOVBU 18(R6), R12
+	MOVBU 41(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 19(R6), R12
+	MOVBU 41(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc02519 // ldr q25, [x8, #144]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e99971d // sdot v29.4s, v24.16b, v25.16b
+	WORD $0x6fad03ab // mla.4s v11, v29, v13[1]
+	MOVBU 20(R6), R12
+	MOVBU 42(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 21(R6), R12
+	MOVBU 42(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc02914 // ldr q20, [x8, #160]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e94966e // sdot v14.4s, v19.16b, v20.16b
+	WORD $0x6f8d09cb // mla.4s v11, v14, v13[2]
+	MOVBU 22(R6), R12
+	MOVBU 43(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 23(R6), R12
+	MOVBU 43(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9095f1 // sdot v17.4s, v15.16b, v16.16b
+	WORD $0x6fad0a2b // mla.4s v11, v17, v13[3]
+	MOVBU 24(R6), R12
+	MOVBU 44(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 25(R6), R12
+	MOVBU 44(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc0311a // ldr q26, [x8, #192]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a96bb // sdot v27.4s, v21.16b, v26.16b
+	WORD $0x6f92036b // mla.4s v11, v27, v18[0]
+	MOVBU 26(R6), R12
+	MOVBU 45(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 27(R6), R12
+	MOVBU 45(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc03516 // ldr q22, [x8, #208]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e969797 // sdot v23.4s, v28.16b, v22.16b
+	WORD $0x6fb202eb // mla.4s v11, v23, v18[1]
+	MOVBU 28(R6), R12
+	MOVBU 46(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 29(R6), R12
+	MOVBU 46(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc03919 // ldr q25, [x8, #224]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e99971d // sdot v29.4s, v24.16b, v25.16b
+	WORD $0x6f920bab // mla.4s v11, v29, v18[2]
+	MOVBU 30(R6), R12
+	MOVBU 47(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 31(R6), R12
+	MOVBU 47(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc03d14 // ldr q20, [x8, #240]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e94966e // sdot v14.4s, v19.16b, v20.16b
+	WORD $0x6fb209cb // mla.4s v11, v14, v18[3]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x3cc280ef // ldur q15, [x7, #40]
+	WORD $0x4e0401f0 // tbl v16.16b, v15.16b, v4.16b
+	WORD $0x6ea34610 // ushl v16.4s, v16.4s, v3.4s
+	WORD $0x4e211e10 // and v16.16b, v16.16b, v1.16b
+	WORD $0x4f215610 // shl v16, v16, #1 of 32 bits
+	WORD $0x4ea21e10 // orr v16.16b, v16.16b, v2.16b
+	WORD $0x4e0501f1 // tbl v17.16b, v15.16b, v5.16b
+	WORD $0x6ea34631 // ushl v17.4s, v17.4s, v3.4s
+	WORD $0x4e211e31 // and v17.16b, v17.16b, v1.16b
+	WORD $0x4f215631 // shl v17, v17, #1 of 32 bits
+	WORD $0x4ea21e31 // orr v17.16b, v17.16b, v2.16b
+	WORD $0x4e0601f5 // tbl v21.16b, v15.16b, v6.16b
+	WORD $0x6ea346b5 // ushl v21.4s, v21.4s, v3.4s
+	WORD $0x4e211eb5 // and v21.16b, v21.16b, v1.16b
+	WORD $0x4f2156b5 // shl v21, v21, #1 of 32 bits
+	WORD $0x4ea21eb5 // orr v21.16b, v21.16b, v2.16b
+	WORD $0x4e0701fa // tbl v26.16b, v15.16b, v7.16b
+	WORD $0x6ea3475a // ushl v26.4s, v26.4s, v3.4s
+	WORD $0x4e211f5a // and v26.16b, v26.16b, v1.16b
+	WORD $0x4f21575a // shl v26, v26, #1 of 32 bits
+	WORD $0x4ea21f5a // orr v26.16b, v26.16b, v2.16b
+	MOVBU 0(R7), R12
+	MOVBU 32(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 1(R7), R12
+	MOVBU 32(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0011c // ldr q28, [x8, #0]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e9c9776 // sdot v22.4s, v27.16b, v28.16b
+	WORD $0x6f9002cc // mla.4s v12, v22, v16[0]
+	MOVBU 2(R7), R12
+	MOVBU 33(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 3(R7), R12
+	MOVBU 33(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc00518 // ldr q24, [x8, #16]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9896f9 // sdot v25.4s, v23.16b, v24.16b
+	WORD $0x6fb0032c // mla.4s v12, v25, v16[1]
+	MOVBU 4(R7), R12
+	MOVBU 34(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 5(R7), R12
+	MOVBU 34(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc00913 // ldr q19, [x8, #32]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9397b4 // sdot v20.4s, v29.16b, v19.16b
+	WORD $0x6f900a8c // mla.4s v12, v20, v16[2]
+	MOVBU 6(R7), R12
+	MOVBU 35(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 7(R7), R12
+	MOVBU 35(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc00d1e // ldr q30, [x8, #48]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e95df // sdot v31.4s, v14.16b, v30.16b
+	WORD $0x6fb00bec // mla.4s v12, v31, v16[3]
+	MOVBU 8(R7), R12
+	MOVBU 36(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 9(R7), R12
+	MOVBU 36(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc01112 // ldr q18, [x8, #64]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e9295af // sdot v15.4s, v13.16b, v18.16b
+	WORD $0x6f9101ec // mla.4s v12, v15, v17[0]
+	MOVBU 10(R7), R12
+	MOVBU 37(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 11(R7), R12
+	MOVBU 37(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0151c // ldr q28, [x8, #80]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e9c9776 // sdot v22.4s, v27.16b, v28.16b
+	WORD $0x6fb102cc // mla.4s v12, v22, v17[1]
+	MOVBU 12(R7), R12
+	MOVBU 38(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 13(R7), R12
+	MOVBU 38(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc01918 // ldr q24, [x8, #96]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9896f9 // sdot v25.4s, v23.16b, v24.16b
+	WORD $0x6f910b2c // mla.4s v12, v25, v17[2]
+	MOVBU 14(R7), R12
+	MOVBU 39(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 15(R7), R12
+	MOVBU 39(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc01d13 // ldr q19, [x8, #112]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9397b4 // sdot v20.4s, v29.16b, v19.16b
+	WORD $0x6fb10a8c // mla.4s v12, v20, v17[3]
+	MOVBU 16(R7), R12
+	MOVBU 40(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 17(R7), R12
+	MOVBU 40(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0211e // ldr q30, [x8, #128]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e95df // sdot v31.4s, v14.16b, v30.16b
+	WORD $0x6f9503ec // mla.4s v12, v31, v21[0]
+	MOVBU 18(R7), R12
+	MOVBU 41(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 19(R7), R12
+	MOVBU 41(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc02512 // ldr q18, [x8, #144]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e9295af // sdot v15.4s, v13.16b, v18.16b
+	WORD $0x6fb501ec // mla.4s v12, v15, v21[1]
+	MOVBU 20(R7), R12
+	MOVBU 42(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 21(R7), R12
+	MOVBU 42(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0291c // ldr q28, [x8, #160]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e9c9776 // sdot v22.4s, v27.16b, v28.16b
+	WORD $0x6f950acc // mla.4s v12, v22, v21[2]
+	MOVBU 22(R7), R12
+	MOVBU 43(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 23(R7), R12
+	MOVBU 43(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc02d18 // ldr q24, [x8, #176]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9896f9 // sdot v25.4s, v23.16b, v24.16b
+	WORD $0x6fb50b2c // mla.4s v12, v25, v21[3]
+	MOVBU 24(R7), R12
+	MOVBU 44(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 25(R7), R12
+	MOVBU 44(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc03113 // ldr q19, [x8, #192]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9397b4 // sdot v20.4s, v29.16b, v19.16b
+	WORD $0x6f9a028c // mla.4s v12, v20, v26[0]
+	MOVBU 26(R7), R12
+	MOVBU 45(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 27(R7), R12
+	MOVBU 45(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0351e // ldr q30, [x8, #208]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9e95df // sdot v31.4s, v14.16b, v30.16b
+	WORD $0x6fba03ec // mla.4s v12, v31, v26[1]
+	MOVBU 28(R7), R12
+	MOVBU 46(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 29(R7), R12
+	MOVBU 46(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc03912 // ldr q18, [x8, #224]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e9295af // sdot v15.4s, v13.16b, v18.16b
+	WORD $0x6f9a09ec // mla.4s v12, v15, v26[2]
+	MOVBU 30(R7), R12
+	MOVBU 47(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 31(R7), R12
+	MOVBU 47(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e9c9776 // sdot v22.4s, v27.16b, v28.16b
+	WORD $0x6fba0acc // mla.4s v12, v22, v26[3]
+	WORD $0x4eaabd29 // addp v9.4s, v9.4s, v10.4s
+	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
+	WORD $0x4eabbd29 // addp v9.4s, v9.4s, v11.4s
+	WORD $0x3dc04d17 // ldr q23, [x8, #304]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	MOVD 48(R4), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V24.H[0]
+	MOVD 48(R5), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V24.H[1]
+	MOVD 48(R6), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V24.H[2]
+	MOVD 48(R7), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V24.H[3]
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e28df18 // fmul v24.4s, v24.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4f979318 // fmul.4s v24, v24, v23[0]
+	WORD $0x6e38dd29 // fmul v9.4s, v9.4s, v24.4s
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	ADD $56, R4, R4
+	ADD $56, R5, R5
+	ADD $56, R6, R6
+	ADD $56, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block40
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group39
+	RET
+
+// func gemvTQ10DotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvTQ10DotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	WORD $0x4f02e6a2 // movi v2.16b, #85
+	WORD $0x4f05e543 // movi v3.16b, #170
+	WORD $0x4f00e464 // movi v4.16b, #3
+	WORD $0x4f00e525 // movi v5.16b, #9
+	WORD $0x4f00e766 // movi v6.16b, #27
+	WORD $0x4f02e627 // movi v7.16b, #81
+	MOVD $c15<>(SB), R17
+	WORD $0x3dc00228 // ldr q8, [x17, #0]
+	MOVD $c38<>(SB), R17
+	WORD $0x3dc00229 // ldr q9, [x17, #0]
+
+group41:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block42:
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4ea11c2e // orr v14.16b, v1.16b, v1.16b
+	WORD $0x4ea11c2f // orr v15.16b, v1.16b, v1.16b
+	WORD $0x3dc00090 // ldr q16, [x4, #0]
+	WORD $0x6e223611 // cmhi v17.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e318610 // add v16.16b, v16.16b, v17.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e929613 // sdot v19.4s, v16.16b, v18.16b
+	WORD $0x3dc00494 // ldr q20, [x4, #16]
+	WORD $0x6e223695 // cmhi v21.16b, v20.16b, v2.16b
+	WORD $0x6e233694 // cmhi v20.16b, v20.16b, v3.16b
+	WORD $0x4e358694 // add v20.16b, v20.16b, v21.16b
+	WORD $0x6e205a94 // not v20.16b, v20.16b
+	WORD $0x3dc00516 // ldr q22, [x8, #16]
+	WORD $0x4e969693 // sdot v19.4s, v20.16b, v22.16b
+	WORD $0x6f8e026a // mla.4s v10, v19, v14[0]
+	WORD $0x3dc00097 // ldr q23, [x4, #0]
+	WORD $0x4e249ef7 // mul v23.16b, v23.16b, v4.16b
+	WORD $0x6e2236f8 // cmhi v24.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e3886f7 // add v23.16b, v23.16b, v24.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc00919 // ldr q25, [x8, #32]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e9996fa // sdot v26.4s, v23.16b, v25.16b
+	WORD $0x3dc0049b // ldr q27, [x4, #16]
+	WORD $0x4e249f7b // mul v27.16b, v27.16b, v4.16b
+	WORD $0x6e22377c // cmhi v28.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e3c877b // add v27.16b, v27.16b, v28.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc00d1d // ldr q29, [x8, #48]
+	WORD $0x4e9d977a // sdot v26.4s, v27.16b, v29.16b
+	WORD $0x6fae034a // mla.4s v10, v26, v14[1]
+	WORD $0x3dc0009e // ldr q30, [x4, #0]
+	WORD $0x4e259fde // mul v30.16b, v30.16b, v5.16b
+	WORD $0x6e2237df // cmhi v31.16b, v30.16b, v2.16b
+	WORD $0x6e2337de // cmhi v30.16b, v30.16b, v3.16b
+	WORD $0x4e3f87de // add v30.16b, v30.16b, v31.16b
+	WORD $0x6e205bde // not v30.16b, v30.16b
+	WORD $0x3dc01111 // ldr q17, [x8, #64]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e9197d0 // sdot v16.4s, v30.16b, v17.16b
+	WORD $0x3dc00492 // ldr q18, [x4, #16]
+	WORD $0x4e259e52 // mul v18.16b, v18.16b, v5.16b
+	WORD $0x6e223655 // cmhi v21.16b, v18.16b, v2.16b
+	WORD $0x6e233652 // cmhi v18.16b, v18.16b, v3.16b
+	WORD $0x4e358652 // add v18.16b, v18.16b, v21.16b
+	WORD $0x6e205a52 // not v18.16b, v18.16b
+	WORD $0x3dc01514 // ldr q20, [x8, #80]
+	WORD $0x4e949650 // sdot v16.4s, v18.16b, v20.16b
+	WORD $0x6f8e0a0a // mla.4s v10, v16, v14[2]
+	WORD $0x3dc00096 // ldr q22, [x4, #0]
+	WORD $0x4e269ed6 // mul v22.16b, v22.16b, v6.16b
+	WORD $0x6e2236d3 // cmhi v19.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e3386d6 // add v22.16b, v22.16b, v19.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc01918 // ldr q24, [x8, #96]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9896d7 // sdot v23.4s, v22.16b, v24.16b
+	WORD $0x3dc00499 // ldr q25, [x4, #16]
+	WORD $0x4e269f39 // mul v25.16b, v25.16b, v6.16b
+	WORD $0x6e22373c // cmhi v28.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e3c8739 // add v25.16b, v25.16b, v28.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc01d1b // ldr q27, [x8, #112]
+	WORD $0x4e9b9737 // sdot v23.4s, v25.16b, v27.16b
+	WORD $0x6fae0aea // mla.4s v10, v23, v14[3]
+	WORD $0x3dc0009d // ldr q29, [x4, #0]
+	WORD $0x4e279fbd // mul v29.16b, v29.16b, v7.16b
+	WORD $0x6e2237ba // cmhi v26.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3a87bd // add v29.16b, v29.16b, v26.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc0211f // ldr q31, [x8, #128]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9f97be // sdot v30.4s, v29.16b, v31.16b
+	WORD $0x3dc00491 // ldr q17, [x4, #16]
+	WORD $0x4e279e31 // mul v17.16b, v17.16b, v7.16b
+	WORD $0x6e223635 // cmhi v21.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e358631 // add v17.16b, v17.16b, v21.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc02512 // ldr q18, [x8, #144]
+	WORD $0x4e92963e // sdot v30.4s, v17.16b, v18.16b
+	WORD $0x6f8f03ca // mla.4s v10, v30, v15[0]
+	WORD $0x3dc00894 // ldr q20, [x4, #32]
+	WORD $0x6e223690 // cmhi v16.16b, v20.16b, v2.16b
+	WORD $0x6e233694 // cmhi v20.16b, v20.16b, v3.16b
+	WORD $0x4e308694 // add v20.16b, v20.16b, v16.16b
+	WORD $0x6e205a94 // not v20.16b, v20.16b
+	WORD $0x3dc02913 // ldr q19, [x8, #160]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e939696 // sdot v22.4s, v20.16b, v19.16b
+	WORD $0x3dc00898 // ldr q24, [x4, #32]
+	WORD $0x4e249f18 // mul v24.16b, v24.16b, v4.16b
+	WORD $0x6e22371c // cmhi v28.16b, v24.16b, v2.16b
+	WORD $0x6e233718 // cmhi v24.16b, v24.16b, v3.16b
+	WORD $0x4e3c8718 // add v24.16b, v24.16b, v28.16b
+	WORD $0x6e205b18 // not v24.16b, v24.16b
+	WORD $0x3dc02d19 // ldr q25, [x8, #176]
+	WORD $0x4e999716 // sdot v22.4s, v24.16b, v25.16b
+	WORD $0x6faf02ca // mla.4s v10, v22, v15[1]
+	WORD $0x3dc0089b // ldr q27, [x4, #32]
+	WORD $0x4e259f7b // mul v27.16b, v27.16b, v5.16b
+	WORD $0x6e223777 // cmhi v23.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e37877b // add v27.16b, v27.16b, v23.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc0311a // ldr q26, [x8, #192]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9a977d // sdot v29.4s, v27.16b, v26.16b
+	WORD $0x3dc0089f // ldr q31, [x4, #32]
+	WORD $0x4e269fff // mul v31.16b, v31.16b, v6.16b
+	WORD $0x6e2237f5 // cmhi v21.16b, v31.16b, v2.16b
+	WORD $0x6e2337ff // cmhi v31.16b, v31.16b, v3.16b
+	WORD $0x4e3587ff // add v31.16b, v31.16b, v21.16b
+	WORD $0x6e205bff // not v31.16b, v31.16b
+	WORD $0x3dc03511 // ldr q17, [x8, #208]
+	WORD $0x4e9197fd // sdot v29.4s, v31.16b, v17.16b
+	WORD $0x6f8f0baa // mla.4s v10, v29, v15[2]
+	WORD $0x3dc00892 // ldr q18, [x4, #32]
+	WORD $0x4e279e52 // mul v18.16b, v18.16b, v7.16b
+	WORD $0x6e22365e // cmhi v30.16b, v18.16b, v2.16b
+	WORD $0x6e233652 // cmhi v18.16b, v18.16b, v3.16b
+	WORD $0x4e3e8652 // add v18.16b, v18.16b, v30.16b
+	WORD $0x6e205a52 // not v18.16b, v18.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e909654 // sdot v20.4s, v18.16b, v16.16b
+	WORD $0x3cc26093 // ldur q19, [x4, #38]
+	WORD $0x4e080273 // tbl v19.16b, v19.16b, v8.16b
+	WORD $0x4e299e73 // mul v19.16b, v19.16b, v9.16b
+	WORD $0x6e22367c // cmhi v28.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e3c8673 // add v19.16b, v19.16b, v28.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x4e989674 // sdot v20.4s, v19.16b, v24.16b
+	WORD $0x6faf0a8a // mla.4s v10, v20, v15[3]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4ea11c39 // orr v25.16b, v1.16b, v1.16b
+	WORD $0x4ea11c36 // orr v22.16b, v1.16b, v1.16b
+	WORD $0x3dc000b7 // ldr q23, [x5, #0]
+	WORD $0x6e2236fb // cmhi v27.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e3b86f7 // add v23.16b, v23.16b, v27.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc0011a // ldr q26, [x8, #0]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e9a96f5 // sdot v21.4s, v23.16b, v26.16b
+	WORD $0x3dc004bf // ldr q31, [x5, #16]
+	WORD $0x6e2237f1 // cmhi v17.16b, v31.16b, v2.16b
+	WORD $0x6e2337ff // cmhi v31.16b, v31.16b, v3.16b
+	WORD $0x4e3187ff // add v31.16b, v31.16b, v17.16b
+	WORD $0x6e205bff // not v31.16b, v31.16b
+	WORD $0x3dc0051d // ldr q29, [x8, #16]
+	WORD $0x4e9d97f5 // sdot v21.4s, v31.16b, v29.16b
+	WORD $0x6f9902ab // mla.4s v11, v21, v25[0]
+	WORD $0x3dc000be // ldr q30, [x5, #0]
+	WORD $0x4e249fde // mul v30.16b, v30.16b, v4.16b
+	WORD $0x6e2237d2 // cmhi v18.16b, v30.16b, v2.16b
+	WORD $0x6e2337de // cmhi v30.16b, v30.16b, v3.16b
+	WORD $0x4e3287de // add v30.16b, v30.16b, v18.16b
+	WORD $0x6e205bde // not v30.16b, v30.16b
+	WORD $0x3dc00910 // ldr q16, [x8, #32]
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9097dc // sdot v28.4s, v30.16b, v16.16b
+	WORD $0x3dc004b3 // ldr q19, [x5, #16]
+	WORD $0x4e249e73 // mul v19.16b, v19.16b, v4.16b
+	WORD $0x6e223678 // cmhi v24.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e388673 // add v19.16b, v19.16b, v24.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc00d14 // ldr q20, [x8, #48]
+	WORD $0x4e94967c // sdot v28.4s, v19.16b, v20.16b
+	WORD $0x6fb9038b // mla.4s v11, v28, v25[1]
+	WORD $0x3dc000ae // ldr q14, [x5, #0]
+	WORD $0x4e259dce // mul v14.16b, v14.16b, v5.16b
+	WORD $0x6e2235cf // cmhi v15.16b, v14.16b, v2.16b
+	WORD $0x6e2335ce // cmhi v14.16b, v14.16b, v3.16b
+	WORD $0x4e2f85ce // add v14.16b, v14.16b, v15.16b
+	WORD $0x6e2059ce // not v14.16b, v14.16b
+	WORD $0x3dc0111b // ldr q27, [x8, #64]
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9b95d7 // sdot v23.4s, v14.16b, v27.16b
+	WORD $0x3dc004ba // ldr q26, [x5, #16]
+	WORD $0x4e259f5a // mul v26.16b, v26.16b, v5.16b
+	WORD $0x6e223751 // cmhi v17.16b, v26.16b, v2.16b
+	WORD $0x6e23375a // cmhi v26.16b, v26.16b, v3.16b
+	WORD $0x4e31875a // add v26.16b, v26.16b, v17.16b
+	WORD $0x6e205b5a // not v26.16b, v26.16b
+	WORD $0x3dc0151f // ldr q31, [x8, #80]
+	WORD $0x4e9f9757 // sdot v23.4s, v26.16b, v31.16b
+	WORD $0x6f990aeb // mla.4s v11, v23, v25[2]
+	WORD $0x3dc000bd // ldr q29, [x5, #0]
+	WORD $0x4e269fbd // mul v29.16b, v29.16b, v6.16b
+	WORD $0x6e2237b5 // cmhi v21.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3587bd // add v29.16b, v29.16b, v21.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc01912 // ldr q18, [x8, #96]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e9297be // sdot v30.4s, v29.16b, v18.16b
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x4e269e10 // mul v16.16b, v16.16b, v6.16b
+	WORD $0x6e223618 // cmhi v24.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e388610 // add v16.16b, v16.16b, v24.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc01d13 // ldr q19, [x8, #112]
+	WORD $0x4e93961e // sdot v30.4s, v16.16b, v19.16b
+	WORD $0x6fb90bcb // mla.4s v11, v30, v25[3]
+	WORD $0x3dc000b4 // ldr q20, [x5, #0]
+	WORD $0x4e279e94 // mul v20.16b, v20.16b, v7.16b
+	WORD $0x6e22369c // cmhi v28.16b, v20.16b, v2.16b
+	WORD $0x6e233694 // cmhi v20.16b, v20.16b, v3.16b
+	WORD $0x4e3c8694 // add v20.16b, v20.16b, v28.16b
+	WORD $0x6e205a94 // not v20.16b, v20.16b
+	WORD $0x3dc0210f // ldr q15, [x8, #128]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8f968e // sdot v14.4s, v20.16b, v15.16b
+	WORD $0x3dc004bb // ldr q27, [x5, #16]
+	WORD $0x4e279f7b // mul v27.16b, v27.16b, v7.16b
+	WORD $0x6e223771 // cmhi v17.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e31877b // add v27.16b, v27.16b, v17.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc0251a // ldr q26, [x8, #144]
+	WORD $0x4e9a976e // sdot v14.4s, v27.16b, v26.16b
+	WORD $0x6f9601cb // mla.4s v11, v14, v22[0]
+	WORD $0x3dc008bf // ldr q31, [x5, #32]
+	WORD $0x6e2237f7 // cmhi v23.16b, v31.16b, v2.16b
+	WORD $0x6e2337ff // cmhi v31.16b, v31.16b, v3.16b
+	WORD $0x4e3787ff // add v31.16b, v31.16b, v23.16b
+	WORD $0x6e205bff // not v31.16b, v31.16b
+	WORD $0x3dc02915 // ldr q21, [x8, #160]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9597fd // sdot v29.4s, v31.16b, v21.16b
+	WORD $0x3dc008b2 // ldr q18, [x5, #32]
+	WORD $0x4e249e52 // mul v18.16b, v18.16b, v4.16b
+	WORD $0x6e223658 // cmhi v24.16b, v18.16b, v2.16b
+	WORD $0x6e233652 // cmhi v18.16b, v18.16b, v3.16b
+	WORD $0x4e388652 // add v18.16b, v18.16b, v24.16b
+	WORD $0x6e205a52 // not v18.16b, v18.16b
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x4e90965d // sdot v29.4s, v18.16b, v16.16b
+	WORD $0x6fb603ab // mla.4s v11, v29, v22[1]
+	WORD $0x3dc008b3 // ldr q19, [x5, #32]
+	WORD $0x4e259e73 // mul v19.16b, v19.16b, v5.16b
+	WORD $0x6e22367e // cmhi v30.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e3e8673 // add v19.16b, v19.16b, v30.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc0311c // ldr q28, [x8, #192]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9c9674 // sdot v20.4s, v19.16b, v28.16b
+	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x4e269def // mul v15.16b, v15.16b, v6.16b
+	WORD $0x6e2235f1 // cmhi v17.16b, v15.16b, v2.16b
+	WORD $0x6e2335ef // cmhi v15.16b, v15.16b, v3.16b
+	WORD $0x4e3185ef // add v15.16b, v15.16b, v17.16b
+	WORD $0x6e2059ef // not v15.16b, v15.16b
+	WORD $0x3dc0351b // ldr q27, [x8, #208]
+	WORD $0x4e9b95f4 // sdot v20.4s, v15.16b, v27.16b
+	WORD $0x6f960a8b // mla.4s v11, v20, v22[2]
+	WORD $0x3dc008ba // ldr q26, [x5, #32]
+	WORD $0x4e279f5a // mul v26.16b, v26.16b, v7.16b
+	WORD $0x6e22374e // cmhi v14.16b, v26.16b, v2.16b
+	WORD $0x6e23375a // cmhi v26.16b, v26.16b, v3.16b
+	WORD $0x4e2e875a // add v26.16b, v26.16b, v14.16b
+	WORD $0x6e205b5a // not v26.16b, v26.16b
+	WORD $0x3dc03917 // ldr q23, [x8, #224]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e97975f // sdot v31.4s, v26.16b, v23.16b
+	WORD $0x3cc260b5 // ldur q21, [x5, #38]
+	WORD $0x4e0802b5 // tbl v21.16b, v21.16b, v8.16b
+	WORD $0x4e299eb5 // mul v21.16b, v21.16b, v9.16b
+	WORD $0x6e2236b8 // cmhi v24.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e3886b5 // add v21.16b, v21.16b, v24.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x4e9296bf // sdot v31.4s, v21.16b, v18.16b
+	WORD $0x6fb60beb // mla.4s v11, v31, v22[3]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4ea11c3d // orr v29.16b, v1.16b, v1.16b
+	WORD $0x3dc000de // ldr q30, [x6, #0]
+	WORD $0x6e2237d3 // cmhi v19.16b, v30.16b, v2.16b
+	WORD $0x6e2337de // cmhi v30.16b, v30.16b, v3.16b
+	WORD $0x4e3387de // add v30.16b, v30.16b, v19.16b
+	WORD $0x6e205bde // not v30.16b, v30.16b
+	WORD $0x3dc0011c // ldr q28, [x8, #0]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9c97d1 // sdot v17.4s, v30.16b, v28.16b
+	WORD $0x3dc004cf // ldr q15, [x6, #16]
+	WORD $0x6e2235fb // cmhi v27.16b, v15.16b, v2.16b
+	WORD $0x6e2335ef // cmhi v15.16b, v15.16b, v3.16b
+	WORD $0x4e3b85ef // add v15.16b, v15.16b, v27.16b
+	WORD $0x6e2059ef // not v15.16b, v15.16b
+	WORD $0x3dc00514 // ldr q20, [x8, #16]
+	WORD $0x4e9495f1 // sdot v17.4s, v15.16b, v20.16b
+	WORD $0x6f90022c // mla.4s v12, v17, v16[0]
+	WORD $0x3dc000ce // ldr q14, [x6, #0]
+	WORD $0x4e249dce // mul v14.16b, v14.16b, v4.16b
+	WORD $0x6e2235da // cmhi v26.16b, v14.16b, v2.16b
+	WORD $0x6e2335ce // cmhi v14.16b, v14.16b, v3.16b
+	WORD $0x4e3a85ce // add v14.16b, v14.16b, v26.16b
+	WORD $0x6e2059ce // not v14.16b, v14.16b
+	WORD $0x3dc00917 // ldr q23, [x8, #32]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e9795d8 // sdot v24.4s, v14.16b, v23.16b
+	WORD $0x3dc004d5 // ldr q21, [x6, #16]
+	WORD $0x4e249eb5 // mul v21.16b, v21.16b, v4.16b
+	WORD $0x6e2236b2 // cmhi v18.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e3286b5 // add v21.16b, v21.16b, v18.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc00d1f // ldr q31, [x8, #48]
+	WORD $0x4e9f96b8 // sdot v24.4s, v21.16b, v31.16b
+	WORD $0x6fb0030c // mla.4s v12, v24, v16[1]
+	WORD $0x3dc000d9 // ldr q25, [x6, #0]
+	WORD $0x4e259f39 // mul v25.16b, v25.16b, v5.16b
+	WORD $0x6e223736 // cmhi v22.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e368739 // add v25.16b, v25.16b, v22.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc01113 // ldr q19, [x8, #64]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e93973e // sdot v30.4s, v25.16b, v19.16b
+	WORD $0x3dc004dc // ldr q28, [x6, #16]
+	WORD $0x4e259f9c // mul v28.16b, v28.16b, v5.16b
+	WORD $0x6e22379b // cmhi v27.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e3b879c // add v28.16b, v28.16b, v27.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc0150f // ldr q15, [x8, #80]
+	WORD $0x4e8f979e // sdot v30.4s, v28.16b, v15.16b
+	WORD $0x6f900bcc // mla.4s v12, v30, v16[2]
+	WORD $0x3dc000d4 // ldr q20, [x6, #0]
+	WORD $0x4e269e94 // mul v20.16b, v20.16b, v6.16b
+	WORD $0x6e223691 // cmhi v17.16b, v20.16b, v2.16b
+	WORD $0x6e233694 // cmhi v20.16b, v20.16b, v3.16b
+	WORD $0x4e318694 // add v20.16b, v20.16b, v17.16b
+	WORD $0x6e205a94 // not v20.16b, v20.16b
+	WORD $0x3dc0191a // ldr q26, [x8, #96]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e9a968e // sdot v14.4s, v20.16b, v26.16b
+	WORD $0x3dc004d7 // ldr q23, [x6, #16]
+	WORD $0x4e269ef7 // mul v23.16b, v23.16b, v6.16b
+	WORD $0x6e2236f2 // cmhi v18.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e3286f7 // add v23.16b, v23.16b, v18.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc01d15 // ldr q21, [x8, #112]
+	WORD $0x4e9596ee // sdot v14.4s, v23.16b, v21.16b
+	WORD $0x6fb009cc // mla.4s v12, v14, v16[3]
+	WORD $0x3dc000df // ldr q31, [x6, #0]
+	WORD $0x4e279fff // mul v31.16b, v31.16b, v7.16b
+	WORD $0x6e2237f8 // cmhi v24.16b, v31.16b, v2.16b
+	WORD $0x6e2337ff // cmhi v31.16b, v31.16b, v3.16b
+	WORD $0x4e3887ff // add v31.16b, v31.16b, v24.16b
+	WORD $0x6e205bff // not v31.16b, v31.16b
+	WORD $0x3dc02116 // ldr q22, [x8, #128]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9697f9 // sdot v25.4s, v31.16b, v22.16b
+	WORD $0x3dc004d3 // ldr q19, [x6, #16]
+	WORD $0x4e279e73 // mul v19.16b, v19.16b, v7.16b
+	WORD $0x6e22367b // cmhi v27.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e3b8673 // add v19.16b, v19.16b, v27.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc0251c // ldr q28, [x8, #144]
+	WORD $0x4e9c9679 // sdot v25.4s, v19.16b, v28.16b
+	WORD $0x6f9d032c // mla.4s v12, v25, v29[0]
+	WORD $0x3dc008cf // ldr q15, [x6, #32]
+	WORD $0x6e2235fe // cmhi v30.16b, v15.16b, v2.16b
+	WORD $0x6e2335ef // cmhi v15.16b, v15.16b, v3.16b
+	WORD $0x4e3e85ef // add v15.16b, v15.16b, v30.16b
+	WORD $0x6e2059ef // not v15.16b, v15.16b
+	WORD $0x3dc02911 // ldr q17, [x8, #160]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e9195f4 // sdot v20.4s, v15.16b, v17.16b
+	WORD $0x3dc008da // ldr q26, [x6, #32]
+	WORD $0x4e249f5a // mul v26.16b, v26.16b, v4.16b
+	WORD $0x6e223752 // cmhi v18.16b, v26.16b, v2.16b
+	WORD $0x6e23375a // cmhi v26.16b, v26.16b, v3.16b
+	WORD $0x4e32875a // add v26.16b, v26.16b, v18.16b
+	WORD $0x6e205b5a // not v26.16b, v26.16b
+	WORD $0x3dc02d17 // ldr q23, [x8, #176]
+	WORD $0x4e979754 // sdot v20.4s, v26.16b, v23.16b
+	WORD $0x6fbd028c // mla.4s v12, v20, v29[1]
+	WORD $0x3dc008d5 // ldr q21, [x6, #32]
+	WORD $0x4e259eb5 // mul v21.16b, v21.16b, v5.16b
+	WORD $0x6e2236ae // cmhi v14.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e2e86b5 // add v21.16b, v21.16b, v14.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc03118 // ldr q24, [x8, #192]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9896bf // sdot v31.4s, v21.16b, v24.16b
+	WORD $0x3dc008d6 // ldr q22, [x6, #32]
+	WORD $0x4e269ed6 // mul v22.16b, v22.16b, v6.16b
+	WORD $0x6e2236db // cmhi v27.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e3b86d6 // add v22.16b, v22.16b, v27.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc03513 // ldr q19, [x8, #208]
+	WORD $0x4e9396df // sdot v31.4s, v22.16b, v19.16b
+	WORD $0x6f9d0bec // mla.4s v12, v31, v29[2]
+	WORD $0x3dc008dc // ldr q28, [x6, #32]
+	WORD $0x4e279f9c // mul v28.16b, v28.16b, v7.16b
+	WORD $0x6e223799 // cmhi v25.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e39879c // add v28.16b, v28.16b, v25.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e9e978f // sdot v15.4s, v28.16b, v30.16b
+	WORD $0x3cc260d1 // ldur q17, [x6, #38]
+	WORD $0x4e080231 // tbl v17.16b, v17.16b, v8.16b
+	WORD $0x4e299e31 // mul v17.16b, v17.16b, v9.16b
+	WORD $0x6e223632 // cmhi v18.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e328631 // add v17.16b, v17.16b, v18.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc03d1a // ldr q26, [x8, #240]
+	WORD $0x4e9a962f // sdot v15.4s, v17.16b, v26.16b
+	WORD $0x6fbd09ec // mla.4s v12, v15, v29[3]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4ea11c37 // orr v23.16b, v1.16b, v1.16b
+	WORD $0x4ea11c34 // orr v20.16b, v1.16b, v1.16b
+	WORD $0x3dc000ee // ldr q14, [x7, #0]
+	WORD $0x6e2235d5 // cmhi v21.16b, v14.16b, v2.16b
+	WORD $0x6e2335ce // cmhi v14.16b, v14.16b, v3.16b
+	WORD $0x4e3585ce // add v14.16b, v14.16b, v21.16b
+	WORD $0x6e2059ce // not v14.16b, v14.16b
+	WORD $0x3dc00118 // ldr q24, [x8, #0]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9895db // sdot v27.4s, v14.16b, v24.16b
+	WORD $0x3dc004f6 // ldr q22, [x7, #16]
+	WORD $0x6e2236d3 // cmhi v19.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e3386d6 // add v22.16b, v22.16b, v19.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc0051f // ldr q31, [x8, #16]
+	WORD $0x4e9f96db // sdot v27.4s, v22.16b, v31.16b
+	WORD $0x6f97036d // mla.4s v13, v27, v23[0]
+	WORD $0x3dc000f9 // ldr q25, [x7, #0]
+	WORD $0x4e249f39 // mul v25.16b, v25.16b, v4.16b
+	WORD $0x6e22373c // cmhi v28.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e3c8739 // add v25.16b, v25.16b, v28.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc0091e // ldr q30, [x8, #32]
+	WORD $0x4f00e412 // movi v18.16b, #0
+	WORD $0x4e9e9732 // sdot v18.4s, v25.16b, v30.16b
+	WORD $0x3dc004f1 // ldr q17, [x7, #16]
+	WORD $0x4e249e31 // mul v17.16b, v17.16b, v4.16b
+	WORD $0x6e22363a // cmhi v26.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e3a8631 // add v17.16b, v17.16b, v26.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc00d0f // ldr q15, [x8, #48]
+	WORD $0x4e8f9632 // sdot v18.4s, v17.16b, v15.16b
+	WORD $0x6fb7024d // mla.4s v13, v18, v23[1]
+	WORD $0x3dc000f0 // ldr q16, [x7, #0]
+	WORD $0x4e259e10 // mul v16.16b, v16.16b, v5.16b
+	WORD $0x6e22361d // cmhi v29.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e3d8610 // add v16.16b, v16.16b, v29.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc01115 // ldr q21, [x8, #64]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e95960e // sdot v14.4s, v16.16b, v21.16b
+	WORD $0x3dc004f8 // ldr q24, [x7, #16]
+	WORD $0x4e259f18 // mul v24.16b, v24.16b, v5.16b
+	WORD $0x6e223713 // cmhi v19.16b, v24.16b, v2.16b
+	WORD $0x6e233718 // cmhi v24.16b, v24.16b, v3.16b
+	WORD $0x4e338718 // add v24.16b, v24.16b, v19.16b
+	WORD $0x6e205b18 // not v24.16b, v24.16b
+	WORD $0x3dc01516 // ldr q22, [x8, #80]
+	WORD $0x4e96970e // sdot v14.4s, v24.16b, v22.16b
+	WORD $0x6f9709cd // mla.4s v13, v14, v23[2]
+	WORD $0x3dc000ff // ldr q31, [x7, #0]
+	WORD $0x4e269fff // mul v31.16b, v31.16b, v6.16b
+	WORD $0x6e2237fb // cmhi v27.16b, v31.16b, v2.16b
+	WORD $0x6e2337ff // cmhi v31.16b, v31.16b, v3.16b
+	WORD $0x4e3b87ff // add v31.16b, v31.16b, v27.16b
+	WORD $0x6e205bff // not v31.16b, v31.16b
+	WORD $0x3dc0191c // ldr q28, [x8, #96]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9c97f9 // sdot v25.4s, v31.16b, v28.16b
+	WORD $0x3dc004fe // ldr q30, [x7, #16]
+	WORD $0x4e269fde // mul v30.16b, v30.16b, v6.16b
+	WORD $0x6e2237da // cmhi v26.16b, v30.16b, v2.16b
+	WORD $0x6e2337de // cmhi v30.16b, v30.16b, v3.16b
+	WORD $0x4e3a87de // add v30.16b, v30.16b, v26.16b
+	WORD $0x6e205bde // not v30.16b, v30.16b
+	WORD $0x3dc01d11 // ldr q17, [x8, #112]
+	WORD $0x4e9197d9 // sdot v25.4s, v30.16b, v17.16b
+	WORD $0x6fb70b2d // mla.4s v13, v25, v23[3]
+	WORD $0x3dc000ef // ldr q15, [x7, #0]
+	WORD $0x4e279def // mul v15.16b, v15.16b, v7.16b
+	WORD $0x6e2235f2 // cmhi v18.16b, v15.16b, v2.16b
+	WORD $0x6e2335ef // cmhi v15.16b, v15.16b, v3.16b
+	WORD $0x4e3285ef // add v15.16b, v15.16b, v18.16b
+	WORD $0x6e2059ef // not v15.16b, v15.16b
+	WORD $0x3dc0211d // ldr q29, [x8, #128]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e9d95f0 // sdot v16.4s, v15.16b, v29.16b
+	WORD $0x3dc004f5 // ldr q21, [x7, #16]
+	WORD $0x4e279eb5 // mul v21.16b, v21.16b, v7.16b
+	WORD $0x6e2236b3 // cmhi v19.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e3386b5 // add v21.16b, v21.16b, v19.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc02518 // ldr q24, [x8, #144]
+	WORD $0x4e9896b0 // sdot v16.4s, v21.16b, v24.16b
+	WORD $0x6f94020d // mla.4s v13, v16, v20[0]
+	WORD $0x3dc008f6 // ldr q22, [x7, #32]
+	WORD $0x6e2236ce // cmhi v14.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e2e86d6 // add v22.16b, v22.16b, v14.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e9b96df // sdot v31.4s, v22.16b, v27.16b
+	WORD $0x3dc008fc // ldr q28, [x7, #32]
+	WORD $0x4e249f9c // mul v28.16b, v28.16b, v4.16b
+	WORD $0x6e22379a // cmhi v26.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e3a879c // add v28.16b, v28.16b, v26.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc02d1e // ldr q30, [x8, #176]
+	WORD $0x4e9e979f // sdot v31.4s, v28.16b, v30.16b
+	WORD $0x6fb403ed // mla.4s v13, v31, v20[1]
+	WORD $0x3dc008f1 // ldr q17, [x7, #32]
+	WORD $0x4e259e31 // mul v17.16b, v17.16b, v5.16b
+	WORD $0x6e223639 // cmhi v25.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e398631 // add v17.16b, v17.16b, v25.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc03112 // ldr q18, [x8, #192]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e92962f // sdot v15.4s, v17.16b, v18.16b
+	WORD $0x3dc008fd // ldr q29, [x7, #32]
+	WORD $0x4e269fbd // mul v29.16b, v29.16b, v6.16b
+	WORD $0x6e2237b3 // cmhi v19.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3387bd // add v29.16b, v29.16b, v19.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc03515 // ldr q21, [x8, #208]
+	WORD $0x4e9597af // sdot v15.4s, v29.16b, v21.16b
+	WORD $0x6f9409ed // mla.4s v13, v15, v20[2]
+	WORD $0x3dc008f8 // ldr q24, [x7, #32]
+	WORD $0x4e279f18 // mul v24.16b, v24.16b, v7.16b
+	WORD $0x6e223710 // cmhi v16.16b, v24.16b, v2.16b
+	WORD $0x6e233718 // cmhi v24.16b, v24.16b, v3.16b
+	WORD $0x4e308718 // add v24.16b, v24.16b, v16.16b
+	WORD $0x6e205b18 // not v24.16b, v24.16b
+	WORD $0x3dc0390e // ldr q14, [x8, #224]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e8e9716 // sdot v22.4s, v24.16b, v14.16b
+	WORD $0x3cc260fb // ldur q27, [x7, #38]
+	WORD $0x4e08037b // tbl v27.16b, v27.16b, v8.16b
+	WORD $0x4e299f7b // mul v27.16b, v27.16b, v9.16b
+	WORD $0x6e22377a // cmhi v26.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e3a877b // add v27.16b, v27.16b, v26.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x4e9c9776 // sdot v22.4s, v27.16b, v28.16b
+	WORD $0x6fb40acd // mla.4s v13, v22, v20[3]
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4eadbd8c // addp v12.4s, v12.4s, v13.4s
+	WORD $0x4eacbd4a // addp v10.4s, v10.4s, v12.4s
+	WORD $0x3dc04d1e // ldr q30, [x8, #304]
+	ADD $52, R4, R16
+	VLD1 (R16), V31.H[0]
+	ADD $52, R5, R16
+	VLD1 (R16), V31.H[1]
+	ADD $52, R6, R16
+	VLD1 (R16), V31.H[2]
+	ADD $52, R7, R16
+	VLD1 (R16), V31.H[3]
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4f9e93ff // fmul.4s v31, v31, v30[0]
+	WORD $0x6e3fdd4a // fmul v10.4s, v10.4s, v31.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	ADD $54, R4, R4
+	ADD $54, R5, R5
+	ADD $54, R6, R6
+	ADD $54, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block42
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group41
+	RET
+
+// func gemvTQ20DotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvTQ20DotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	WORD $0x4f00e462 // movi v2.16b, #3
+	WORD $0x4f00e423 // movi v3.16b, #1
+
+group43:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block44:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x4ea11c28 // orr v8.16b, v1.16b, v1.16b
+	WORD $0x4ea11c29 // orr v9.16b, v1.16b, v1.16b
+	WORD $0x3dc0008a // ldr q10, [x4, #0]
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc0010b // ldr q11, [x8, #0]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4e8b954c // sdot v12.4s, v10.16b, v11.16b
+	WORD $0x3dc0048d // ldr q13, [x4, #16]
+	WORD $0x4e221dad // and v13.16b, v13.16b, v2.16b
+	WORD $0x6e2385ad // sub v13.16b, v13.16b, v3.16b
+	WORD $0x3dc0050e // ldr q14, [x8, #16]
+	WORD $0x4e8e95ac // sdot v12.4s, v13.16b, v14.16b
+	WORD $0x6f880184 // mla.4s v4, v12, v8[0]
+	WORD $0x3dc0008f // ldr q15, [x4, #0]
+	WORD $0x6f0e05ef // ushr v15, v15, #2 of 8 bits
+	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
+	WORD $0x6e2385ef // sub v15.16b, v15.16b, v3.16b
+	WORD $0x3dc00910 // ldr q16, [x8, #32]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9095f1 // sdot v17.4s, v15.16b, v16.16b
+	WORD $0x3dc00492 // ldr q18, [x4, #16]
+	WORD $0x6f0e0652 // ushr v18, v18, #2 of 8 bits
+	WORD $0x4e221e52 // and v18.16b, v18.16b, v2.16b
+	WORD $0x6e238652 // sub v18.16b, v18.16b, v3.16b
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x4e939651 // sdot v17.4s, v18.16b, v19.16b
+	WORD $0x6fa80224 // mla.4s v4, v17, v8[1]
+	WORD $0x3dc00094 // ldr q20, [x4, #0]
+	WORD $0x6f0c0694 // ushr v20, v20, #4 of 8 bits
+	WORD $0x4e221e94 // and v20.16b, v20.16b, v2.16b
+	WORD $0x6e238694 // sub v20.16b, v20.16b, v3.16b
+	WORD $0x3dc01115 // ldr q21, [x8, #64]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e959696 // sdot v22.4s, v20.16b, v21.16b
+	WORD $0x3dc00497 // ldr q23, [x4, #16]
+	WORD $0x6f0c06f7 // ushr v23, v23, #4 of 8 bits
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc01518 // ldr q24, [x8, #80]
+	WORD $0x4e9896f6 // sdot v22.4s, v23.16b, v24.16b
+	WORD $0x6f880ac4 // mla.4s v4, v22, v8[2]
+	WORD $0x3dc00099 // ldr q25, [x4, #0]
+	WORD $0x6f0a0739 // ushr v25, v25, #6 of 8 bits
+	WORD $0x4e221f39 // and v25.16b, v25.16b, v2.16b
+	WORD $0x6e238739 // sub v25.16b, v25.16b, v3.16b
+	WORD $0x3dc0191a // ldr q26, [x8, #96]
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e9a973b // sdot v27.4s, v25.16b, v26.16b
+	WORD $0x3dc0049c // ldr q28, [x4, #16]
+	WORD $0x6f0a079c // ushr v28, v28, #6 of 8 bits
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc01d1d // ldr q29, [x8, #112]
+	WORD $0x4e9d979b // sdot v27.4s, v28.16b, v29.16b
+	WORD $0x6fa80b64 // mla.4s v4, v27, v8[3]
+	WORD $0x3dc0089e // ldr q30, [x4, #32]
+	WORD $0x4e221fde // and v30.16b, v30.16b, v2.16b
+	WORD $0x6e2387de // sub v30.16b, v30.16b, v3.16b
+	WORD $0x3dc0211f // ldr q31, [x8, #128]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e9f97ca // sdot v10.4s, v30.16b, v31.16b
+	WORD $0x3dc00c8b // ldr q11, [x4, #48]
+	WORD $0x4e221d6b // and v11.16b, v11.16b, v2.16b
+	WORD $0x6e23856b // sub v11.16b, v11.16b, v3.16b
+	WORD $0x3dc0250d // ldr q13, [x8, #144]
+	WORD $0x4e8d956a // sdot v10.4s, v11.16b, v13.16b
+	WORD $0x6f890144 // mla.4s v4, v10, v9[0]
+	WORD $0x3dc0088e // ldr q14, [x4, #32]
+	WORD $0x6f0e05ce // ushr v14, v14, #2 of 8 bits
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc0290c // ldr q12, [x8, #160]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8c95cf // sdot v15.4s, v14.16b, v12.16b
+	WORD $0x3dc00c90 // ldr q16, [x4, #48]
+	WORD $0x6f0e0610 // ushr v16, v16, #2 of 8 bits
+	WORD $0x4e221e10 // and v16.16b, v16.16b, v2.16b
+	WORD $0x6e238610 // sub v16.16b, v16.16b, v3.16b
+	WORD $0x3dc02d12 // ldr q18, [x8, #176]
+	WORD $0x4e92960f // sdot v15.4s, v16.16b, v18.16b
+	WORD $0x6fa901e4 // mla.4s v4, v15, v9[1]
+	WORD $0x3dc00893 // ldr q19, [x4, #32]
+	WORD $0x6f0c0673 // ushr v19, v19, #4 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc03111 // ldr q17, [x8, #192]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e919674 // sdot v20.4s, v19.16b, v17.16b
+	WORD $0x3dc00c95 // ldr q21, [x4, #48]
+	WORD $0x6f0c06b5 // ushr v21, v21, #4 of 8 bits
+	WORD $0x4e221eb5 // and v21.16b, v21.16b, v2.16b
+	WORD $0x6e2386b5 // sub v21.16b, v21.16b, v3.16b
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x4e9796b4 // sdot v20.4s, v21.16b, v23.16b
+	WORD $0x6f890a84 // mla.4s v4, v20, v9[2]
+	WORD $0x3dc00898 // ldr q24, [x4, #32]
+	WORD $0x6f0a0718 // ushr v24, v24, #6 of 8 bits
+	WORD $0x4e221f18 // and v24.16b, v24.16b, v2.16b
+	WORD $0x6e238718 // sub v24.16b, v24.16b, v3.16b
+	WORD $0x3dc03916 // ldr q22, [x8, #224]
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e969719 // sdot v25.4s, v24.16b, v22.16b
+	WORD $0x3dc00c9a // ldr q26, [x4, #48]
+	WORD $0x6f0a075a // ushr v26, v26, #6 of 8 bits
+	WORD $0x4e221f5a // and v26.16b, v26.16b, v2.16b
+	WORD $0x6e23875a // sub v26.16b, v26.16b, v3.16b
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x4e9c9759 // sdot v25.4s, v26.16b, v28.16b
+	WORD $0x6fa90b24 // mla.4s v4, v25, v9[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x4ea11c3d // orr v29.16b, v1.16b, v1.16b
+	WORD $0x4ea11c3b // orr v27.16b, v1.16b, v1.16b
+	WORD $0x3dc000be // ldr q30, [x5, #0]
+	WORD $0x4e221fde // and v30.16b, v30.16b, v2.16b
+	WORD $0x6e2387de // sub v30.16b, v30.16b, v3.16b
+	WORD $0x3dc0011f // ldr q31, [x8, #0]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e9f97cb // sdot v11.4s, v30.16b, v31.16b
+	WORD $0x3dc004ad // ldr q13, [x5, #16]
+	WORD $0x4e221dad // and v13.16b, v13.16b, v2.16b
+	WORD $0x6e2385ad // sub v13.16b, v13.16b, v3.16b
+	WORD $0x3dc0050a // ldr q10, [x8, #16]
+	WORD $0x4e8a95ab // sdot v11.4s, v13.16b, v10.16b
+	WORD $0x6f9d0165 // mla.4s v5, v11, v29[0]
+	WORD $0x3dc000ae // ldr q14, [x5, #0]
+	WORD $0x6f0e05ce // ushr v14, v14, #2 of 8 bits
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc0090c // ldr q12, [x8, #32]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e8c95d0 // sdot v16.4s, v14.16b, v12.16b
+	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x6f0e0652 // ushr v18, v18, #2 of 8 bits
+	WORD $0x4e221e52 // and v18.16b, v18.16b, v2.16b
+	WORD $0x6e238652 // sub v18.16b, v18.16b, v3.16b
+	WORD $0x3dc00d0f // ldr q15, [x8, #48]
+	WORD $0x4e8f9650 // sdot v16.4s, v18.16b, v15.16b
+	WORD $0x6fbd0205 // mla.4s v5, v16, v29[1]
+	WORD $0x3dc000b3 // ldr q19, [x5, #0]
+	WORD $0x6f0c0673 // ushr v19, v19, #4 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc01111 // ldr q17, [x8, #64]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e919675 // sdot v21.4s, v19.16b, v17.16b
+	WORD $0x3dc004b7 // ldr q23, [x5, #16]
+	WORD $0x6f0c06f7 // ushr v23, v23, #4 of 8 bits
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc01514 // ldr q20, [x8, #80]
+	WORD $0x4e9496f5 // sdot v21.4s, v23.16b, v20.16b
+	WORD $0x6f9d0aa5 // mla.4s v5, v21, v29[2]
+	WORD $0x3dc000b8 // ldr q24, [x5, #0]
+	WORD $0x6f0a0718 // ushr v24, v24, #6 of 8 bits
+	WORD $0x4e221f18 // and v24.16b, v24.16b, v2.16b
+	WORD $0x6e238718 // sub v24.16b, v24.16b, v3.16b
+	WORD $0x3dc01916 // ldr q22, [x8, #96]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e96971a // sdot v26.4s, v24.16b, v22.16b
+	WORD $0x3dc004bc // ldr q28, [x5, #16]
+	WORD $0x6f0a079c // ushr v28, v28, #6 of 8 bits
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc01d19 // ldr q25, [x8, #112]
+	WORD $0x4e99979a // sdot v26.4s, v28.16b, v25.16b
+	WORD $0x6fbd0b45 // mla.4s v5, v26, v29[3]
+	WORD $0x3dc008a8 // ldr q8, [x5, #32]
+	WORD $0x4e221d08 // and v8.16b, v8.16b, v2.16b
+	WORD $0x6e238508 // sub v8.16b, v8.16b, v3.16b
+	WORD $0x3dc02109 // ldr q9, [x8, #128]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e89951e // sdot v30.4s, v8.16b, v9.16b
+	WORD $0x3dc00cbf // ldr q31, [x5, #48]
+	WORD $0x4e221fff // and v31.16b, v31.16b, v2.16b
+	WORD $0x6e2387ff // sub v31.16b, v31.16b, v3.16b
+	WORD $0x3dc0250d // ldr q13, [x8, #144]
+	WORD $0x4e8d97fe // sdot v30.4s, v31.16b, v13.16b
+	WORD $0x6f9b03c5 // mla.4s v5, v30, v27[0]
+	WORD $0x3dc008aa // ldr q10, [x5, #32]
+	WORD $0x6f0e054a // ushr v10, v10, #2 of 8 bits
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc0290b // ldr q11, [x8, #160]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8b954e // sdot v14.4s, v10.16b, v11.16b
+	WORD $0x3dc00cac // ldr q12, [x5, #48]
+	WORD $0x6f0e058c // ushr v12, v12, #2 of 8 bits
+	WORD $0x4e221d8c // and v12.16b, v12.16b, v2.16b
+	WORD $0x6e23858c // sub v12.16b, v12.16b, v3.16b
+	WORD $0x3dc02d12 // ldr q18, [x8, #176]
+	WORD $0x4e92958e // sdot v14.4s, v12.16b, v18.16b
+	WORD $0x6fbb01c5 // mla.4s v5, v14, v27[1]
+	WORD $0x3dc008af // ldr q15, [x5, #32]
+	WORD $0x6f0c05ef // ushr v15, v15, #4 of 8 bits
+	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
+	WORD $0x6e2385ef // sub v15.16b, v15.16b, v3.16b
+	WORD $0x3dc03110 // ldr q16, [x8, #192]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9095f3 // sdot v19.4s, v15.16b, v16.16b
+	WORD $0x3dc00cb1 // ldr q17, [x5, #48]
+	WORD $0x6f0c0631 // ushr v17, v17, #4 of 8 bits
+	WORD $0x4e221e31 // and v17.16b, v17.16b, v2.16b
+	WORD $0x6e238631 // sub v17.16b, v17.16b, v3.16b
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x4e979633 // sdot v19.4s, v17.16b, v23.16b
+	WORD $0x6f9b0a65 // mla.4s v5, v19, v27[2]
+	WORD $0x3dc008b4 // ldr q20, [x5, #32]
+	WORD $0x6f0a0694 // ushr v20, v20, #6 of 8 bits
+	WORD $0x4e221e94 // and v20.16b, v20.16b, v2.16b
+	WORD $0x6e238694 // sub v20.16b, v20.16b, v3.16b
+	WORD $0x3dc03915 // ldr q21, [x8, #224]
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e959698 // sdot v24.4s, v20.16b, v21.16b
+	WORD $0x3dc00cb6 // ldr q22, [x5, #48]
+	WORD $0x6f0a06d6 // ushr v22, v22, #6 of 8 bits
+	WORD $0x4e221ed6 // and v22.16b, v22.16b, v2.16b
+	WORD $0x6e2386d6 // sub v22.16b, v22.16b, v3.16b
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x4e9c96d8 // sdot v24.4s, v22.16b, v28.16b
+	WORD $0x6fbb0b05 // mla.4s v5, v24, v27[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x4ea11c39 // orr v25.16b, v1.16b, v1.16b
+	WORD $0x4ea11c3a // orr v26.16b, v1.16b, v1.16b
+	WORD $0x3dc000c8 // ldr q8, [x6, #0]
+	WORD $0x4e221d08 // and v8.16b, v8.16b, v2.16b
+	WORD $0x6e238508 // sub v8.16b, v8.16b, v3.16b
+	WORD $0x3dc00109 // ldr q9, [x8, #0]
+	WORD $0x4f00e41f // movi v31.16b, #0
+	WORD $0x4e89951f // sdot v31.4s, v8.16b, v9.16b
+	WORD $0x3dc004cd // ldr q13, [x6, #16]
+	WORD $0x4e221dad // and v13.16b, v13.16b, v2.16b
+	WORD $0x6e2385ad // sub v13.16b, v13.16b, v3.16b
+	WORD $0x3dc0051e // ldr q30, [x8, #16]
+	WORD $0x4e9e95bf // sdot v31.4s, v13.16b, v30.16b
+	WORD $0x6f9903e6 // mla.4s v6, v31, v25[0]
+	WORD $0x3dc000ca // ldr q10, [x6, #0]
+	WORD $0x6f0e054a // ushr v10, v10, #2 of 8 bits
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc0090b // ldr q11, [x8, #32]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4e8b954c // sdot v12.4s, v10.16b, v11.16b
+	WORD $0x3dc004d2 // ldr q18, [x6, #16]
+	WORD $0x6f0e0652 // ushr v18, v18, #2 of 8 bits
+	WORD $0x4e221e52 // and v18.16b, v18.16b, v2.16b
+	WORD $0x6e238652 // sub v18.16b, v18.16b, v3.16b
+	WORD $0x3dc00d0e // ldr q14, [x8, #48]
+	WORD $0x4e8e964c // sdot v12.4s, v18.16b, v14.16b
+	WORD $0x6fb90186 // mla.4s v6, v12, v25[1]
+	WORD $0x3dc000cf // ldr q15, [x6, #0]
+	WORD $0x6f0c05ef // ushr v15, v15, #4 of 8 bits
+	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
+	WORD $0x6e2385ef // sub v15.16b, v15.16b, v3.16b
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x4f00e411 // movi v17.16b, #0
+	WORD $0x4e9095f1 // sdot v17.4s, v15.16b, v16.16b
+	WORD $0x3dc004d7 // ldr q23, [x6, #16]
+	WORD $0x6f0c06f7 // ushr v23, v23, #4 of 8 bits
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc01513 // ldr q19, [x8, #80]
+	WORD $0x4e9396f1 // sdot v17.4s, v23.16b, v19.16b
+	WORD $0x6f990a26 // mla.4s v6, v17, v25[2]
+	WORD $0x3dc000d4 // ldr q20, [x6, #0]
+	WORD $0x6f0a0694 // ushr v20, v20, #6 of 8 bits
+	WORD $0x4e221e94 // and v20.16b, v20.16b, v2.16b
+	WORD $0x6e238694 // sub v20.16b, v20.16b, v3.16b
+	WORD $0x3dc01915 // ldr q21, [x8, #96]
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e959696 // sdot v22.4s, v20.16b, v21.16b
+	WORD $0x3dc004dc // ldr q28, [x6, #16]
+	WORD $0x6f0a079c // ushr v28, v28, #6 of 8 bits
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc01d18 // ldr q24, [x8, #112]
+	WORD $0x4e989796 // sdot v22.4s, v28.16b, v24.16b
+	WORD $0x6fb90ac6 // mla.4s v6, v22, v25[3]
+	WORD $0x3dc008dd // ldr q29, [x6, #32]
+	WORD $0x4e221fbd // and v29.16b, v29.16b, v2.16b
+	WORD $0x6e2387bd // sub v29.16b, v29.16b, v3.16b
+	WORD $0x3dc0211b // ldr q27, [x8, #128]
+	WORD $0x4f00e408 // movi v8.16b, #0
+	WORD $0x4e9b97a8 // sdot v8.4s, v29.16b, v27.16b
+	WORD $0x3dc00cc9 // ldr q9, [x6, #48]
+	WORD $0x4e221d29 // and v9.16b, v9.16b, v2.16b
+	WORD $0x6e238529 // sub v9.16b, v9.16b, v3.16b
+	WORD $0x3dc0250d // ldr q13, [x8, #144]
+	WORD $0x4e8d9528 // sdot v8.4s, v9.16b, v13.16b
+	WORD $0x6f9a0106 // mla.4s v6, v8, v26[0]
+	WORD $0x3dc008de // ldr q30, [x6, #32]
+	WORD $0x6f0e07de // ushr v30, v30, #2 of 8 bits
+	WORD $0x4e221fde // and v30.16b, v30.16b, v2.16b
+	WORD $0x6e2387de // sub v30.16b, v30.16b, v3.16b
+	WORD $0x3dc0291f // ldr q31, [x8, #160]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e9f97ca // sdot v10.4s, v30.16b, v31.16b
+	WORD $0x3dc00ccb // ldr q11, [x6, #48]
+	WORD $0x6f0e056b // ushr v11, v11, #2 of 8 bits
+	WORD $0x4e221d6b // and v11.16b, v11.16b, v2.16b
+	WORD $0x6e23856b // sub v11.16b, v11.16b, v3.16b
+	WORD $0x3dc02d12 // ldr q18, [x8, #176]
+	WORD $0x4e92956a // sdot v10.4s, v11.16b, v18.16b
+	WORD $0x6fba0146 // mla.4s v6, v10, v26[1]
+	WORD $0x3dc008ce // ldr q14, [x6, #32]
+	WORD $0x6f0c05ce // ushr v14, v14, #4 of 8 bits
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc0310c // ldr q12, [x8, #192]
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8c95cf // sdot v15.4s, v14.16b, v12.16b
+	WORD $0x3dc00cd0 // ldr q16, [x6, #48]
+	WORD $0x6f0c0610 // ushr v16, v16, #4 of 8 bits
+	WORD $0x4e221e10 // and v16.16b, v16.16b, v2.16b
+	WORD $0x6e238610 // sub v16.16b, v16.16b, v3.16b
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x4e97960f // sdot v15.4s, v16.16b, v23.16b
+	WORD $0x6f9a09e6 // mla.4s v6, v15, v26[2]
+	WORD $0x3dc008d3 // ldr q19, [x6, #32]
+	WORD $0x6f0a0673 // ushr v19, v19, #6 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc03911 // ldr q17, [x8, #224]
+	WORD $0x4f00e414 // movi v20.16b, #0
+	WORD $0x4e919674 // sdot v20.4s, v19.16b, v17.16b
+	WORD $0x3dc00cd5 // ldr q21, [x6, #48]
+	WORD $0x6f0a06b5 // ushr v21, v21, #6 of 8 bits
+	WORD $0x4e221eb5 // and v21.16b, v21.16b, v2.16b
+	WORD $0x6e2386b5 // sub v21.16b, v21.16b, v3.16b
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x4e9c96b4 // sdot v20.4s, v21.16b, v28.16b
+	WORD $0x6fba0a86 // mla.4s v6, v20, v26[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x4ea11c38 // orr v24.16b, v1.16b, v1.16b
+	WORD $0x4ea11c36 // orr v22.16b, v1.16b, v1.16b
+	WORD $0x3dc000fd // ldr q29, [x7, #0]
+	WORD $0x4e221fbd // and v29.16b, v29.16b, v2.16b
+	WORD $0x6e2387bd // sub v29.16b, v29.16b, v3.16b
+	WORD $0x3dc0011b // ldr q27, [x8, #0]
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e9b97a9 // sdot v9.4s, v29.16b, v27.16b
+	WORD $0x3dc004ed // ldr q13, [x7, #16]
+	WORD $0x4e221dad // and v13.16b, v13.16b, v2.16b
+	WORD $0x6e2385ad // sub v13.16b, v13.16b, v3.16b
+	WORD $0x3dc00508 // ldr q8, [x8, #16]
+	WORD $0x4e8895a9 // sdot v9.4s, v13.16b, v8.16b
+	WORD $0x6f980127 // mla.4s v7, v9, v24[0]
+	WORD $0x3dc000fe // ldr q30, [x7, #0]
+	WORD $0x6f0e07de // ushr v30, v30, #2 of 8 bits
+	WORD $0x4e221fde // and v30.16b, v30.16b, v2.16b
+	WORD $0x6e2387de // sub v30.16b, v30.16b, v3.16b
+	WORD $0x3dc0091f // ldr q31, [x8, #32]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e9f97cb // sdot v11.4s, v30.16b, v31.16b
+	WORD $0x3dc004f2 // ldr q18, [x7, #16]
+	WORD $0x6f0e0652 // ushr v18, v18, #2 of 8 bits
+	WORD $0x4e221e52 // and v18.16b, v18.16b, v2.16b
+	WORD $0x6e238652 // sub v18.16b, v18.16b, v3.16b
+	WORD $0x3dc00d0a // ldr q10, [x8, #48]
+	WORD $0x4e8a964b // sdot v11.4s, v18.16b, v10.16b
+	WORD $0x6fb80167 // mla.4s v7, v11, v24[1]
+	WORD $0x3dc000ee // ldr q14, [x7, #0]
+	WORD $0x6f0c05ce // ushr v14, v14, #4 of 8 bits
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc0110c // ldr q12, [x8, #64]
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e8c95d0 // sdot v16.4s, v14.16b, v12.16b
+	WORD $0x3dc004f7 // ldr q23, [x7, #16]
+	WORD $0x6f0c06f7 // ushr v23, v23, #4 of 8 bits
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc0150f // ldr q15, [x8, #80]
+	WORD $0x4e8f96f0 // sdot v16.4s, v23.16b, v15.16b
+	WORD $0x6f980a07 // mla.4s v7, v16, v24[2]
+	WORD $0x3dc000f3 // ldr q19, [x7, #0]
+	WORD $0x6f0a0673 // ushr v19, v19, #6 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc01911 // ldr q17, [x8, #96]
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e919675 // sdot v21.4s, v19.16b, v17.16b
+	WORD $0x3dc004fc // ldr q28, [x7, #16]
+	WORD $0x6f0a079c // ushr v28, v28, #6 of 8 bits
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x4e949795 // sdot v21.4s, v28.16b, v20.16b
+	WORD $0x6fb80aa7 // mla.4s v7, v21, v24[3]
+	WORD $0x3dc008f9 // ldr q25, [x7, #32]
+	WORD $0x4e221f39 // and v25.16b, v25.16b, v2.16b
+	WORD $0x6e238739 // sub v25.16b, v25.16b, v3.16b
+	WORD $0x3dc0211a // ldr q26, [x8, #128]
+	WORD $0x4f00e41d // movi v29.16b, #0
+	WORD $0x4e9a973d // sdot v29.4s, v25.16b, v26.16b
+	WORD $0x3dc00cfb // ldr q27, [x7, #48]
+	WORD $0x4e221f7b // and v27.16b, v27.16b, v2.16b
+	WORD $0x6e23877b // sub v27.16b, v27.16b, v3.16b
+	WORD $0x3dc0250d // ldr q13, [x8, #144]
+	WORD $0x4e8d977d // sdot v29.4s, v27.16b, v13.16b
+	WORD $0x6f9603a7 // mla.4s v7, v29, v22[0]
+	WORD $0x3dc008e8 // ldr q8, [x7, #32]
+	WORD $0x6f0e0508 // ushr v8, v8, #2 of 8 bits
+	WORD $0x4e221d08 // and v8.16b, v8.16b, v2.16b
+	WORD $0x6e238508 // sub v8.16b, v8.16b, v3.16b
+	WORD $0x3dc02909 // ldr q9, [x8, #160]
+	WORD $0x4f00e41e // movi v30.16b, #0
+	WORD $0x4e89951e // sdot v30.4s, v8.16b, v9.16b
+	WORD $0x3dc00cff // ldr q31, [x7, #48]
+	WORD $0x6f0e07ff // ushr v31, v31, #2 of 8 bits
+	WORD $0x4e221fff // and v31.16b, v31.16b, v2.16b
+	WORD $0x6e2387ff // sub v31.16b, v31.16b, v3.16b
+	WORD $0x3dc02d12 // ldr q18, [x8, #176]
+	WORD $0x4e9297fe // sdot v30.4s, v31.16b, v18.16b
+	WORD $0x6fb603c7 // mla.4s v7, v30, v22[1]
+	WORD $0x3dc008ea // ldr q10, [x7, #32]
+	WORD $0x6f0c054a // ushr v10, v10, #4 of 8 bits
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc0310b // ldr q11, [x8, #192]
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e8b954e // sdot v14.4s, v10.16b, v11.16b
+	WORD $0x3dc00cec // ldr q12, [x7, #48]
+	WORD $0x6f0c058c // ushr v12, v12, #4 of 8 bits
+	WORD $0x4e221d8c // and v12.16b, v12.16b, v2.16b
+	WORD $0x6e23858c // sub v12.16b, v12.16b, v3.16b
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x4e97958e // sdot v14.4s, v12.16b, v23.16b
+	WORD $0x6f9609c7 // mla.4s v7, v14, v22[2]
+	WORD $0x3dc008ef // ldr q15, [x7, #32]
+	WORD $0x6f0a05ef // ushr v15, v15, #6 of 8 bits
+	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
+	WORD $0x6e2385ef // sub v15.16b, v15.16b, v3.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x4f00e413 // movi v19.16b, #0
+	WORD $0x4e9095f3 // sdot v19.4s, v15.16b, v16.16b
+	WORD $0x3dc00cf1 // ldr q17, [x7, #48]
+	WORD $0x6f0a0631 // ushr v17, v17, #6 of 8 bits
+	WORD $0x4e221e31 // and v17.16b, v17.16b, v2.16b
+	WORD $0x6e238631 // sub v17.16b, v17.16b, v3.16b
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x4e9c9633 // sdot v19.4s, v17.16b, v28.16b
+	WORD $0x6fb60a67 // mla.4s v7, v19, v22[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d14 // ldr q20, [x8, #304]
+	ADD $64, R4, R16
+	VLD1 (R16), V21.H[0]
+	ADD $64, R5, R16
+	VLD1 (R16), V21.H[1]
+	ADD $64, R6, R16
+	VLD1 (R16), V21.H[2]
+	ADD $64, R7, R16
+	VLD1 (R16), V21.H[3]
+	WORD $0x0e217ab5 // fcvtl v21.4s, v21.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f9492b5 // fmul.4s v21, v21, v20[0]
+	WORD $0x6e35dc84 // fmul v4.4s, v4.4s, v21.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $66, R4, R4
+	ADD $66, R5, R5
+	ADD $66, R6, R6
+	ADD $66, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block44
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group43
+	RET
+
+// func gemvNVFP4DotProd(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvNVFP4DotProd(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	MOVD $c6<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+	MOVD $c39<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+	MOVD $c40<>(SB), R17
+	WORD $0x3dc00224 // ldr q4, [x17, #0]
+	MOVD $c41<>(SB), R17
+	WORD $0x3dc00225 // ldr q5, [x17, #0]
+
+group45:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block46:
+	WORD $0x3dc00106 // ldr q6, [x8, #0]
+	WORD $0x3dc00507 // ldr q7, [x8, #16]
+	WORD $0x3dc00908 // ldr q8, [x8, #32]
+	WORD $0x3cc04091 // ldur q17, [x4, #4]
+	WORD $0x6f0c0632 // ushr v18, v17, #4 of 8 bits
+	WORD $0x4e211e31 // and v17.16b, v17.16b, v1.16b
+	WORD $0x4e110051 // tbl v17.16b, v2.16b, v17.16b
+	WORD $0x4e120052 // tbl v18.16b, v2.16b, v18.16b
+	WORD $0x4ed23a33 // zip1 v19.2d, v17.2d, v18.2d
+	WORD $0x4ed27a31 // zip2 v17.2d, v17.2d, v18.2d
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x4e869669 // sdot v9.4s, v19.16b, v6.16b
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4e87962d // sdot v13.4s, v17.16b, v7.16b
+	WORD $0x3cc040b4 // ldur q20, [x5, #4]
+	WORD $0x6f0c0695 // ushr v21, v20, #4 of 8 bits
+	WORD $0x4e211e94 // and v20.16b, v20.16b, v1.16b
+	WORD $0x4e140054 // tbl v20.16b, v2.16b, v20.16b
+	WORD $0x4e150055 // tbl v21.16b, v2.16b, v21.16b
+	WORD $0x4ed53a96 // zip1 v22.2d, v20.2d, v21.2d
+	WORD $0x4ed57a94 // zip2 v20.2d, v20.2d, v21.2d
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4e8696ca // sdot v10.4s, v22.16b, v6.16b
+	WORD $0x4f00e40e // movi v14.16b, #0
+	WORD $0x4e87968e // sdot v14.4s, v20.16b, v7.16b
+	WORD $0x3cc040d7 // ldur q23, [x6, #4]
+	WORD $0x6f0c06f8 // ushr v24, v23, #4 of 8 bits
+	WORD $0x4e211ef7 // and v23.16b, v23.16b, v1.16b
+	WORD $0x4e170057 // tbl v23.16b, v2.16b, v23.16b
+	WORD $0x4e180058 // tbl v24.16b, v2.16b, v24.16b
+	WORD $0x4ed83af9 // zip1 v25.2d, v23.2d, v24.2d
+	WORD $0x4ed87af7 // zip2 v23.2d, v23.2d, v24.2d
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4e86972b // sdot v11.4s, v25.16b, v6.16b
+	WORD $0x4f00e40f // movi v15.16b, #0
+	WORD $0x4e8796ef // sdot v15.4s, v23.16b, v7.16b
+	WORD $0x3cc040fa // ldur q26, [x7, #4]
+	WORD $0x6f0c075b // ushr v27, v26, #4 of 8 bits
+	WORD $0x4e211f5a // and v26.16b, v26.16b, v1.16b
+	WORD $0x4e1a005a // tbl v26.16b, v2.16b, v26.16b
+	WORD $0x4e1b005b // tbl v27.16b, v2.16b, v27.16b
+	WORD $0x4edb3b5c // zip1 v28.2d, v26.2d, v27.2d
+	WORD $0x4edb7b5a // zip2 v26.2d, v26.2d, v27.2d
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4e86978c // sdot v12.4s, v28.16b, v6.16b
+	WORD $0x4f00e410 // movi v16.16b, #0
+	WORD $0x4e879750 // sdot v16.4s, v26.16b, v7.16b
+	WORD $0x4eaabd29 // addp v9.4s, v9.4s, v10.4s
+	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
+	WORD $0x4eabbd29 // addp v9.4s, v9.4s, v11.4s
+	WORD $0x4f00e41d // movi v29.16b, #0
+	VLD1 (R4), V29.B[0]
+	VLD1 (R5), V29.B[2]
+	VLD1 (R6), V29.B[4]
+	VLD1 (R7), V29.B[6]
+	WORD $0x6e638fbe // cmeq v30.8h, v29.8h, v3.8h
+	WORD $0x4f1757bd // shl v29, v29, #7 of 16 bits
+	WORD $0x4e241fbd // and v29.16b, v29.16b, v4.16b
+	WORD $0x4e7e1fbd // bic v29.16b, v29.16b, v30.16b
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	WORD $0x6e25dfbd // fmul v29.4s, v29.4s, v5.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4f8893bd // fmul.4s v29, v29, v8[0]
+	WORD $0x6e3ddd29 // fmul v9.4s, v9.4s, v29.4s
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x4eaebdad // addp v13.4s, v13.4s, v14.4s
+	WORD $0x4eb0bdef // addp v15.4s, v15.4s, v16.4s
+	WORD $0x4eafbdad // addp v13.4s, v13.4s, v15.4s
+	WORD $0x4f00e41f // movi v31.16b, #0
+	ADD $1, R4, R16
+	VLD1 (R16), V31.B[0]
+	ADD $1, R5, R16
+	VLD1 (R16), V31.B[2]
+	ADD $1, R6, R16
+	VLD1 (R16), V31.B[4]
+	ADD $1, R7, R16
+	VLD1 (R16), V31.B[6]
+	WORD $0x6e638ff1 // cmeq v17.8h, v31.8h, v3.8h
+	WORD $0x4f1757ff // shl v31, v31, #7 of 16 bits
+	WORD $0x4e241fff // and v31.16b, v31.16b, v4.16b
+	WORD $0x4e711fff // bic v31.16b, v31.16b, v17.16b
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x6e25dfff // fmul v31.4s, v31.4s, v5.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4f8893ff // fmul.4s v31, v31, v8[0]
+	WORD $0x6e3fddad // fmul v13.4s, v13.4s, v31.4s
+	WORD $0x4e2dd400 // fadd v0.4s, v0.4s, v13.4s
+	WORD $0x3dc00d12 // ldr q18, [x8, #48]
+	WORD $0x3dc01113 // ldr q19, [x8, #64]
+	WORD $0x3dc01514 // ldr q20, [x8, #80]
+	WORD $0x3cc14086 // ldur q6, [x4, #20]
+	WORD $0x6f0c04c7 // ushr v7, v6, #4 of 8 bits
+	WORD $0x4e211cc6 // and v6.16b, v6.16b, v1.16b
+	WORD $0x4e060046 // tbl v6.16b, v2.16b, v6.16b
+	WORD $0x4e070047 // tbl v7.16b, v2.16b, v7.16b
+	WORD $0x4ec738ca // zip1 v10.2d, v6.2d, v7.2d
+	WORD $0x4ec778c6 // zip2 v6.2d, v6.2d, v7.2d
+	WORD $0x4f00e415 // movi v21.16b, #0
+	WORD $0x4e929555 // sdot v21.4s, v10.16b, v18.16b
+	WORD $0x4f00e419 // movi v25.16b, #0
+	WORD $0x4e9394d9 // sdot v25.4s, v6.16b, v19.16b
+	WORD $0x3cc140ab // ldur q11, [x5, #20]
+	WORD $0x6f0c056c // ushr v12, v11, #4 of 8 bits
+	WORD $0x4e211d6b // and v11.16b, v11.16b, v1.16b
+	WORD $0x4e0b004b // tbl v11.16b, v2.16b, v11.16b
+	WORD $0x4e0c004c // tbl v12.16b, v2.16b, v12.16b
+	WORD $0x4ecc397e // zip1 v30.2d, v11.2d, v12.2d
+	WORD $0x4ecc796b // zip2 v11.2d, v11.2d, v12.2d
+	WORD $0x4f00e416 // movi v22.16b, #0
+	WORD $0x4e9297d6 // sdot v22.4s, v30.16b, v18.16b
+	WORD $0x4f00e41a // movi v26.16b, #0
+	WORD $0x4e93957a // sdot v26.4s, v11.16b, v19.16b
+	WORD $0x3cc140c9 // ldur q9, [x6, #20]
+	WORD $0x6f0c053d // ushr v29, v9, #4 of 8 bits
+	WORD $0x4e211d29 // and v9.16b, v9.16b, v1.16b
+	WORD $0x4e090049 // tbl v9.16b, v2.16b, v9.16b
+	WORD $0x4e1d005d // tbl v29.16b, v2.16b, v29.16b
+	WORD $0x4edd392e // zip1 v14.2d, v9.2d, v29.2d
+	WORD $0x4edd7929 // zip2 v9.2d, v9.2d, v29.2d
+	WORD $0x4f00e417 // movi v23.16b, #0
+	WORD $0x4e9295d7 // sdot v23.4s, v14.16b, v18.16b
+	WORD $0x4f00e41b // movi v27.16b, #0
+	WORD $0x4e93953b // sdot v27.4s, v9.16b, v19.16b
+	WORD $0x3cc140ef // ldur q15, [x7, #20]
+	WORD $0x6f0c05f0 // ushr v16, v15, #4 of 8 bits
+	WORD $0x4e211def // and v15.16b, v15.16b, v1.16b
+	WORD $0x4e0f004f // tbl v15.16b, v2.16b, v15.16b
+	WORD $0x4e100050 // tbl v16.16b, v2.16b, v16.16b
+	WORD $0x4ed039f1 // zip1 v17.2d, v15.2d, v16.2d
+	WORD $0x4ed079ef // zip2 v15.2d, v15.2d, v16.2d
+	WORD $0x4f00e418 // movi v24.16b, #0
+	WORD $0x4e929638 // sdot v24.4s, v17.16b, v18.16b
+	WORD $0x4f00e41c // movi v28.16b, #0
+	WORD $0x4e9395fc // sdot v28.4s, v15.16b, v19.16b
+	WORD $0x4eb6beb5 // addp v21.4s, v21.4s, v22.4s
+	WORD $0x4eb8bef7 // addp v23.4s, v23.4s, v24.4s
+	WORD $0x4eb7beb5 // addp v21.4s, v21.4s, v23.4s
+	WORD $0x4f00e40d // movi v13.16b, #0
+	ADD $2, R4, R16
+	VLD1 (R16), V13.B[0]
+	ADD $2, R5, R16
+	VLD1 (R16), V13.B[2]
+	ADD $2, R6, R16
+	VLD1 (R16), V13.B[4]
+	ADD $2, R7, R16
+	VLD1 (R16), V13.B[6]
+	WORD $0x6e638dbf // cmeq v31.8h, v13.8h, v3.8h
+	WORD $0x4f1755ad // shl v13, v13, #7 of 16 bits
+	WORD $0x4e241dad // and v13.16b, v13.16b, v4.16b
+	WORD $0x4e7f1dad // bic v13.16b, v13.16b, v31.16b
+	WORD $0x0e2179ad // fcvtl v13.4s, v13.4h
+	WORD $0x6e25ddad // fmul v13.4s, v13.4s, v5.4s
+	WORD $0x4e21dab5 // scvtf v21.4s, v21.4s
+	WORD $0x4f9491ad // fmul.4s v13, v13, v20[0]
+	WORD $0x6e2ddeb5 // fmul v21.4s, v21.4s, v13.4s
+	WORD $0x4e35d400 // fadd v0.4s, v0.4s, v21.4s
+	WORD $0x4ebabf39 // addp v25.4s, v25.4s, v26.4s
+	WORD $0x4ebcbf7b // addp v27.4s, v27.4s, v28.4s
+	WORD $0x4ebbbf39 // addp v25.4s, v25.4s, v27.4s
+	WORD $0x4f00e408 // movi v8.16b, #0
+	ADD $3, R4, R16
+	VLD1 (R16), V8.B[0]
+	ADD $3, R5, R16
+	VLD1 (R16), V8.B[2]
+	ADD $3, R6, R16
+	VLD1 (R16), V8.B[4]
+	ADD $3, R7, R16
+	VLD1 (R16), V8.B[6]
+	WORD $0x6e638d06 // cmeq v6.8h, v8.8h, v3.8h
+	WORD $0x4f175508 // shl v8, v8, #7 of 16 bits
+	WORD $0x4e241d08 // and v8.16b, v8.16b, v4.16b
+	WORD $0x4e661d08 // bic v8.16b, v8.16b, v6.16b
+	WORD $0x0e217908 // fcvtl v8.4s, v8.4h
+	WORD $0x6e25dd08 // fmul v8.4s, v8.4s, v5.4s
+	WORD $0x4e21db39 // scvtf v25.4s, v25.4s
+	WORD $0x4f949108 // fmul.4s v8, v8, v20[0]
+	WORD $0x6e28df39 // fmul v25.4s, v25.4s, v8.4s
+	WORD $0x4e39d400 // fadd v0.4s, v0.4s, v25.4s
+	ADD $36, R4, R4
+	ADD $36, R5, R5
+	ADD $36, R6, R6
+	ADD $36, R7, R7
+	ADD $96, R8, R8
+	SUBS $1, R9, R9
+	BNE block46
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group45
 	RET
 
 DATA c0<>+0(SB)/8, $0x0000000800000008
@@ -4944,3 +15876,63 @@ GLOBL c25<>(SB), RODATA|NOPTR, $16
 DATA c26<>+0(SB)/8, $0xfffffff6fffffff8
 DATA c26<>+8(SB)/8, $0xfffffff2fffffff4
 GLOBL c26<>(SB), RODATA|NOPTR, $16
+
+DATA c27<>+0(SB)/8, $0x3e0000003e000000
+DATA c27<>+8(SB)/8, $0x3e0000003e000000
+GLOBL c27<>(SB), RODATA|NOPTR, $16
+
+DATA c28<>+0(SB)/8, $0x3e8000003e800000
+DATA c28<>+8(SB)/8, $0x3e8000003e800000
+GLOBL c28<>(SB), RODATA|NOPTR, $16
+
+DATA c29<>+0(SB)/8, $0x0f0e0d0c0b0a0908
+DATA c29<>+8(SB)/8, $0x0f0e0d0c0b0a0908
+GLOBL c29<>(SB), RODATA|NOPTR, $16
+
+DATA c30<>+0(SB)/8, $0x0007000700070007
+DATA c30<>+8(SB)/8, $0x0007000700070007
+GLOBL c30<>(SB), RODATA|NOPTR, $16
+
+DATA c31<>+0(SB)/8, $0x0001000100010001
+DATA c31<>+8(SB)/8, $0x0001000100010001
+GLOBL c31<>(SB), RODATA|NOPTR, $16
+
+DATA c32<>+0(SB)/8, $0x0000000700000007
+DATA c32<>+8(SB)/8, $0x0000000700000007
+GLOBL c32<>(SB), RODATA|NOPTR, $16
+
+DATA c33<>+0(SB)/8, $0xfffffffd00000000
+DATA c33<>+8(SB)/8, $0xfffffff7fffffffa
+GLOBL c33<>(SB), RODATA|NOPTR, $16
+
+DATA c34<>+0(SB)/8, $0x8080090880800908
+DATA c34<>+8(SB)/8, $0x8080090880800908
+GLOBL c34<>(SB), RODATA|NOPTR, $16
+
+DATA c35<>+0(SB)/8, $0x80800b0a80800b0a
+DATA c35<>+8(SB)/8, $0x80800b0a80800b0a
+GLOBL c35<>(SB), RODATA|NOPTR, $16
+
+DATA c36<>+0(SB)/8, $0x80800d0c80800d0c
+DATA c36<>+8(SB)/8, $0x80800d0c80800d0c
+GLOBL c36<>(SB), RODATA|NOPTR, $16
+
+DATA c37<>+0(SB)/8, $0x80800f0e80800f0e
+DATA c37<>+8(SB)/8, $0x80800f0e80800f0e
+GLOBL c37<>(SB), RODATA|NOPTR, $16
+
+DATA c38<>+0(SB)/8, $0x0303030301010101
+DATA c38<>+8(SB)/8, $0x1b1b1b1b09090909
+GLOBL c38<>(SB), RODATA|NOPTR, $16
+
+DATA c39<>+0(SB)/8, $0x007f007f007f007f
+DATA c39<>+8(SB)/8, $0x007f007f007f007f
+GLOBL c39<>(SB), RODATA|NOPTR, $16
+
+DATA c40<>+0(SB)/8, $0x3f803f803f803f80
+DATA c40<>+8(SB)/8, $0x3f803f803f803f80
+GLOBL c40<>(SB), RODATA|NOPTR, $16
+
+DATA c41<>+0(SB)/8, $0x4300000043000000
+DATA c41<>+8(SB)/8, $0x4300000043000000
+GLOBL c41<>(SB), RODATA|NOPTR, $16

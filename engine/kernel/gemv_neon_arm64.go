@@ -82,8 +82,62 @@ func gemvQ6KNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
 //go:noescape
 func gemvIQ4XSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
 
-// gemvUnpackedNEON multiplies rows of Unpacked with a Q8_K vector.
+// gemvIQ2XXSNEON multiplies rows of IQ2XXS with a Q8_K vector.
 // dotUnpacked is its twin in Go.
 //
 //go:noescape
-func gemvUnpackedNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+func gemvIQ2XXSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ2XSNEON multiplies rows of IQ2XS with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ2XSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ2SNEON multiplies rows of IQ2S with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ2SNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ3XXSNEON multiplies rows of IQ3XXS with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ3XXSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ3SNEON multiplies rows of IQ3S with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ3SNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ1SNEON multiplies rows of IQ1S with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ1SNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvIQ1MNEON multiplies rows of IQ1M with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvIQ1MNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvTQ10NEON multiplies rows of TQ10 with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvTQ10NEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvTQ20NEON multiplies rows of TQ20 with a Q8_K vector.
+// dotUnpacked is its twin in Go.
+//
+//go:noescape
+func gemvTQ20NEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+
+// gemvNVFP4NEON multiplies rows of NVFP4 with a Q8_0 vector.
+// dotNVFP4 is its twin in Go.
+//
+//go:noescape
+func gemvNVFP4NEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)

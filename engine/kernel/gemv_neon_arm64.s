@@ -5006,12 +5006,18 @@ block26:
 	BNE group25
 	RET
 
-// func gemvUnpackedNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
-TEXT ·gemvUnpackedNEON(SB), NOSPLIT, $0-48
+// func gemvIQ2XXSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ2XXSNEON(SB), NOSPLIT, $0-48
 	MOVD dst+0(FP), R0
 	MOVD w+8(FP), R1
 	MOVD rowBytes+16(FP), R2
 	MOVD groups+32(FP), R3
+	MOVD $·bookIQ2XXS(SB), R10
+	MOVD $·signsEven(SB), R11
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
 
 group27:
 	MOVD R1, R4
@@ -5023,438 +5029,1196 @@ group27:
 	WORD $0x4f00e400 // movi v0.16b, #0
 
 block28:
-	WORD $0x4f00e401 // movi v1.16b, #0
-	WORD $0x3dc04085 // ldr q5, [x4, #256]
-	WORD $0x0f10a4a6 // sxtl v6.4s, v5.4h
-	WORD $0x4f10a4a7 // sxtl2 v7.4s, v5.8h
-	WORD $0x3dc04488 // ldr q8, [x4, #272]
-	WORD $0x0f10a509 // sxtl v9.4s, v8.4h
-	WORD $0x4f10a50a // sxtl2 v10.4s, v8.8h
-	WORD $0x3dc0008b // ldr q11, [x4, #0]
-	WORD $0x3dc0048c // ldr q12, [x4, #16]
+	WORD $0x4f00e403 // movi v3.16b, #0
+	WORD $0x3cc02087 // ldur q7, [x4, #2]
+	WORD $0x3cc12088 // ldur q8, [x4, #18]
+	WORD $0x4e8858e7 // uzp2 v7.4s, v7.4s, v8.4s
+	WORD $0x3cc22089 // ldur q9, [x4, #34]
+	WORD $0x3cc3208a // ldur q10, [x4, #50]
+	WORD $0x4e8a5929 // uzp2 v9.4s, v9.4s, v10.4s
+	WORD $0x6f2404e7 // ushr v7, v7, #28 of 32 bits
+	WORD $0x4f2154e7 // shl v7, v7, #1 of 32 bits
+	WORD $0x4ea11ce7 // orr v7.16b, v7.16b, v1.16b
+	WORD $0x6f240529 // ushr v9, v9, #28 of 32 bits
+	WORD $0x4f215529 // shl v9, v9, #1 of 32 bits
+	WORD $0x4ea11d29 // orr v9.16b, v9.16b, v1.16b
+	MOVBU 2(R4), R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVWU 6(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d6b // eor v11.16b, v11.16b, v12.16b
+	WORD $0x6e2c856b // sub v11.16b, v11.16b, v12.16b
 	WORD $0x3dc0010d // ldr q13, [x8, #0]
 	WORD $0x0e2dc16f // smull v15.8h, v11.8b, v13.8b
 	WORD $0x4e2d816f // smlal2 v15.8h, v11.16b, v13.16b
 	WORD $0x4e6029ee // saddlp v14.4s, v15.8h
-	WORD $0x6f8601c1 // mla.4s v1, v14, v6[0]
-	WORD $0x3dc00510 // ldr q16, [x8, #16]
-	WORD $0x0e30c192 // smull v18.8h, v12.8b, v16.8b
-	WORD $0x4e308192 // smlal2 v18.8h, v12.16b, v16.16b
-	WORD $0x4e602a51 // saddlp v17.4s, v18.8h
-	WORD $0x6fa60221 // mla.4s v1, v17, v6[1]
-	WORD $0x3dc00893 // ldr q19, [x4, #32]
-	WORD $0x3dc00c94 // ldr q20, [x4, #48]
-	WORD $0x3dc00915 // ldr q21, [x8, #32]
-	WORD $0x0e35c277 // smull v23.8h, v19.8b, v21.8b
-	WORD $0x4e358277 // smlal2 v23.8h, v19.16b, v21.16b
-	WORD $0x4e602af6 // saddlp v22.4s, v23.8h
-	WORD $0x6f860ac1 // mla.4s v1, v22, v6[2]
-	WORD $0x3dc00d18 // ldr q24, [x8, #48]
-	WORD $0x0e38c29a // smull v26.8h, v20.8b, v24.8b
-	WORD $0x4e38829a // smlal2 v26.8h, v20.16b, v24.16b
-	WORD $0x4e602b59 // saddlp v25.4s, v26.8h
-	WORD $0x6fa60b21 // mla.4s v1, v25, v6[3]
-	WORD $0x3dc0109b // ldr q27, [x4, #64]
-	WORD $0x3dc0149c // ldr q28, [x4, #80]
-	WORD $0x3dc0111d // ldr q29, [x8, #64]
-	WORD $0x0e3dc37f // smull v31.8h, v27.8b, v29.8b
-	WORD $0x4e3d837f // smlal2 v31.8h, v27.16b, v29.16b
-	WORD $0x4e602bfe // saddlp v30.4s, v31.8h
-	WORD $0x6f8703c1 // mla.4s v1, v30, v7[0]
-	WORD $0x3dc01505 // ldr q5, [x8, #80]
-	WORD $0x0e25c38f // smull v15.8h, v28.8b, v5.8b
-	WORD $0x4e25838f // smlal2 v15.8h, v28.16b, v5.16b
-	WORD $0x4e6029e8 // saddlp v8.4s, v15.8h
-	WORD $0x6fa70101 // mla.4s v1, v8, v7[1]
-	WORD $0x3dc0188b // ldr q11, [x4, #96]
-	WORD $0x3dc01c8d // ldr q13, [x4, #112]
-	WORD $0x3dc0190e // ldr q14, [x8, #96]
-	WORD $0x0e2ec16c // smull v12.8h, v11.8b, v14.8b
-	WORD $0x4e2e816c // smlal2 v12.8h, v11.16b, v14.16b
-	WORD $0x4e602992 // saddlp v18.4s, v12.8h
-	WORD $0x6f870a41 // mla.4s v1, v18, v7[2]
-	WORD $0x3dc01d10 // ldr q16, [x8, #112]
-	WORD $0x0e30c1b7 // smull v23.8h, v13.8b, v16.8b
-	WORD $0x4e3081b7 // smlal2 v23.8h, v13.16b, v16.16b
-	WORD $0x4e602af1 // saddlp v17.4s, v23.8h
-	WORD $0x6fa70a21 // mla.4s v1, v17, v7[3]
-	WORD $0x3dc02093 // ldr q19, [x4, #128]
-	WORD $0x3dc02495 // ldr q21, [x4, #144]
-	WORD $0x3dc02116 // ldr q22, [x8, #128]
-	WORD $0x0e36c274 // smull v20.8h, v19.8b, v22.8b
-	WORD $0x4e368274 // smlal2 v20.8h, v19.16b, v22.16b
-	WORD $0x4e602a9a // saddlp v26.4s, v20.8h
-	WORD $0x6f890341 // mla.4s v1, v26, v9[0]
-	WORD $0x3dc02518 // ldr q24, [x8, #144]
-	WORD $0x0e38c2bf // smull v31.8h, v21.8b, v24.8b
-	WORD $0x4e3882bf // smlal2 v31.8h, v21.16b, v24.16b
-	WORD $0x4e602bf9 // saddlp v25.4s, v31.8h
-	WORD $0x6fa90321 // mla.4s v1, v25, v9[1]
-	WORD $0x3dc0289b // ldr q27, [x4, #160]
-	WORD $0x3dc02c9d // ldr q29, [x4, #176]
-	WORD $0x3dc0291e // ldr q30, [x8, #160]
-	WORD $0x0e3ec37c // smull v28.8h, v27.8b, v30.8b
-	WORD $0x4e3e837c // smlal2 v28.8h, v27.16b, v30.16b
-	WORD $0x4e602b8f // saddlp v15.4s, v28.8h
-	WORD $0x6f8909e1 // mla.4s v1, v15, v9[2]
-	WORD $0x3dc02d05 // ldr q5, [x8, #176]
-	WORD $0x0e25c3ac // smull v12.8h, v29.8b, v5.8b
-	WORD $0x4e2583ac // smlal2 v12.8h, v29.16b, v5.16b
-	WORD $0x4e602988 // saddlp v8.4s, v12.8h
-	WORD $0x6fa90901 // mla.4s v1, v8, v9[3]
-	WORD $0x3dc0308b // ldr q11, [x4, #192]
-	WORD $0x3dc0348e // ldr q14, [x4, #208]
-	WORD $0x3dc03112 // ldr q18, [x8, #192]
-	WORD $0x0e32c16d // smull v13.8h, v11.8b, v18.8b
-	WORD $0x4e32816d // smlal2 v13.8h, v11.16b, v18.16b
-	WORD $0x4e6029b7 // saddlp v23.4s, v13.8h
-	WORD $0x6f8a02e1 // mla.4s v1, v23, v10[0]
-	WORD $0x3dc03510 // ldr q16, [x8, #208]
-	WORD $0x0e30c1d4 // smull v20.8h, v14.8b, v16.8b
-	WORD $0x4e3081d4 // smlal2 v20.8h, v14.16b, v16.16b
-	WORD $0x4e602a91 // saddlp v17.4s, v20.8h
-	WORD $0x6faa0221 // mla.4s v1, v17, v10[1]
-	WORD $0x3dc03893 // ldr q19, [x4, #224]
-	WORD $0x3dc03c96 // ldr q22, [x4, #240]
-	WORD $0x3dc0391a // ldr q26, [x8, #224]
-	WORD $0x0e3ac275 // smull v21.8h, v19.8b, v26.8b
-	WORD $0x4e3a8275 // smlal2 v21.8h, v19.16b, v26.16b
-	WORD $0x4e602abf // saddlp v31.4s, v21.8h
-	WORD $0x6f8a0be1 // mla.4s v1, v31, v10[2]
-	WORD $0x3dc03d18 // ldr q24, [x8, #240]
-	WORD $0x0e38c2dc // smull v28.8h, v22.8b, v24.8b
-	WORD $0x4e3882dc // smlal2 v28.8h, v22.16b, v24.16b
-	WORD $0x4e602b99 // saddlp v25.4s, v28.8h
-	WORD $0x6faa0b21 // mla.4s v1, v25, v10[3]
-	WORD $0x4f00e402 // movi v2.16b, #0
-	WORD $0x3dc040bb // ldr q27, [x5, #256]
-	WORD $0x0f10a77e // sxtl v30.4s, v27.4h
-	WORD $0x4f10a76f // sxtl2 v15.4s, v27.8h
-	WORD $0x3dc044ac // ldr q12, [x5, #272]
-	WORD $0x0f10a59d // sxtl v29.4s, v12.4h
-	WORD $0x4f10a585 // sxtl2 v5.4s, v12.8h
-	WORD $0x3dc000a8 // ldr q8, [x5, #0]
-	WORD $0x3dc004ad // ldr q13, [x5, #16]
-	WORD $0x3dc0010b // ldr q11, [x8, #0]
-	WORD $0x0e2bc117 // smull v23.8h, v8.8b, v11.8b
-	WORD $0x4e2b8117 // smlal2 v23.8h, v8.16b, v11.16b
-	WORD $0x4e602af2 // saddlp v18.4s, v23.8h
-	WORD $0x6f9e0242 // mla.4s v2, v18, v30[0]
-	WORD $0x3dc00514 // ldr q20, [x8, #16]
-	WORD $0x0e34c1b0 // smull v16.8h, v13.8b, v20.8b
-	WORD $0x4e3481b0 // smlal2 v16.8h, v13.16b, v20.16b
-	WORD $0x4e602a0e // saddlp v14.4s, v16.8h
-	WORD $0x6fbe01c2 // mla.4s v2, v14, v30[1]
-	WORD $0x3dc008b1 // ldr q17, [x5, #32]
-	WORD $0x3dc00cb5 // ldr q21, [x5, #48]
-	WORD $0x3dc00913 // ldr q19, [x8, #32]
-	WORD $0x0e33c23f // smull v31.8h, v17.8b, v19.8b
-	WORD $0x4e33823f // smlal2 v31.8h, v17.16b, v19.16b
-	WORD $0x4e602bfa // saddlp v26.4s, v31.8h
-	WORD $0x6f9e0b42 // mla.4s v2, v26, v30[2]
-	WORD $0x3dc00d1c // ldr q28, [x8, #48]
-	WORD $0x0e3cc2b8 // smull v24.8h, v21.8b, v28.8b
-	WORD $0x4e3c82b8 // smlal2 v24.8h, v21.16b, v28.16b
-	WORD $0x4e602b16 // saddlp v22.4s, v24.8h
-	WORD $0x6fbe0ac2 // mla.4s v2, v22, v30[3]
-	WORD $0x3dc010b9 // ldr q25, [x5, #64]
-	WORD $0x3dc014a6 // ldr q6, [x5, #80]
-	WORD $0x3dc01107 // ldr q7, [x8, #64]
-	WORD $0x0e27c32a // smull v10.8h, v25.8b, v7.8b
-	WORD $0x4e27832a // smlal2 v10.8h, v25.16b, v7.16b
-	WORD $0x4e602949 // saddlp v9.4s, v10.8h
-	WORD $0x6f8f0122 // mla.4s v2, v9, v15[0]
-	WORD $0x3dc0151b // ldr q27, [x8, #80]
-	WORD $0x0e3bc0d7 // smull v23.8h, v6.8b, v27.8b
-	WORD $0x4e3b80d7 // smlal2 v23.8h, v6.16b, v27.16b
-	WORD $0x4e602aec // saddlp v12.4s, v23.8h
-	WORD $0x6faf0182 // mla.4s v2, v12, v15[1]
-	WORD $0x3dc018a8 // ldr q8, [x5, #96]
-	WORD $0x3dc01cab // ldr q11, [x5, #112]
-	WORD $0x3dc01912 // ldr q18, [x8, #96]
-	WORD $0x0e32c10d // smull v13.8h, v8.8b, v18.8b
-	WORD $0x4e32810d // smlal2 v13.8h, v8.16b, v18.16b
-	WORD $0x4e6029b0 // saddlp v16.4s, v13.8h
-	WORD $0x6f8f0a02 // mla.4s v2, v16, v15[2]
-	WORD $0x3dc01d14 // ldr q20, [x8, #112]
-	WORD $0x0e34c17f // smull v31.8h, v11.8b, v20.8b
-	WORD $0x4e34817f // smlal2 v31.8h, v11.16b, v20.16b
-	WORD $0x4e602bee // saddlp v14.4s, v31.8h
-	WORD $0x6faf09c2 // mla.4s v2, v14, v15[3]
-	WORD $0x3dc020b1 // ldr q17, [x5, #128]
-	WORD $0x3dc024b3 // ldr q19, [x5, #144]
-	WORD $0x3dc0211a // ldr q26, [x8, #128]
-	WORD $0x0e3ac235 // smull v21.8h, v17.8b, v26.8b
-	WORD $0x4e3a8235 // smlal2 v21.8h, v17.16b, v26.16b
-	WORD $0x4e602ab8 // saddlp v24.4s, v21.8h
-	WORD $0x6f9d0302 // mla.4s v2, v24, v29[0]
-	WORD $0x3dc0251c // ldr q28, [x8, #144]
-	WORD $0x0e3cc26a // smull v10.8h, v19.8b, v28.8b
-	WORD $0x4e3c826a // smlal2 v10.8h, v19.16b, v28.16b
-	WORD $0x4e602956 // saddlp v22.4s, v10.8h
-	WORD $0x6fbd02c2 // mla.4s v2, v22, v29[1]
-	WORD $0x3dc028b9 // ldr q25, [x5, #160]
-	WORD $0x3dc02ca7 // ldr q7, [x5, #176]
-	WORD $0x3dc02909 // ldr q9, [x8, #160]
-	WORD $0x0e29c326 // smull v6.8h, v25.8b, v9.8b
-	WORD $0x4e298326 // smlal2 v6.8h, v25.16b, v9.16b
-	WORD $0x4e6028d7 // saddlp v23.4s, v6.8h
-	WORD $0x6f9d0ae2 // mla.4s v2, v23, v29[2]
-	WORD $0x3dc02d1b // ldr q27, [x8, #176]
-	WORD $0x0e3bc0ed // smull v13.8h, v7.8b, v27.8b
-	WORD $0x4e3b80ed // smlal2 v13.8h, v7.16b, v27.16b
-	WORD $0x4e6029ac // saddlp v12.4s, v13.8h
-	WORD $0x6fbd0982 // mla.4s v2, v12, v29[3]
-	WORD $0x3dc030a8 // ldr q8, [x5, #192]
-	WORD $0x3dc034b2 // ldr q18, [x5, #208]
-	WORD $0x3dc03110 // ldr q16, [x8, #192]
-	WORD $0x0e30c10b // smull v11.8h, v8.8b, v16.8b
-	WORD $0x4e30810b // smlal2 v11.8h, v8.16b, v16.16b
-	WORD $0x4e60297f // saddlp v31.4s, v11.8h
-	WORD $0x6f8503e2 // mla.4s v2, v31, v5[0]
-	WORD $0x3dc03514 // ldr q20, [x8, #208]
-	WORD $0x0e34c255 // smull v21.8h, v18.8b, v20.8b
-	WORD $0x4e348255 // smlal2 v21.8h, v18.16b, v20.16b
-	WORD $0x4e602aae // saddlp v14.4s, v21.8h
-	WORD $0x6fa501c2 // mla.4s v2, v14, v5[1]
-	WORD $0x3dc038b1 // ldr q17, [x5, #224]
-	WORD $0x3dc03cba // ldr q26, [x5, #240]
-	WORD $0x3dc03918 // ldr q24, [x8, #224]
-	WORD $0x0e38c233 // smull v19.8h, v17.8b, v24.8b
-	WORD $0x4e388233 // smlal2 v19.8h, v17.16b, v24.16b
-	WORD $0x4e602a6a // saddlp v10.4s, v19.8h
-	WORD $0x6f850942 // mla.4s v2, v10, v5[2]
-	WORD $0x3dc03d1c // ldr q28, [x8, #240]
-	WORD $0x0e3cc346 // smull v6.8h, v26.8b, v28.8b
-	WORD $0x4e3c8346 // smlal2 v6.8h, v26.16b, v28.16b
-	WORD $0x4e6028d6 // saddlp v22.4s, v6.8h
-	WORD $0x6fa50ac2 // mla.4s v2, v22, v5[3]
-	WORD $0x4f00e403 // movi v3.16b, #0
-	WORD $0x3dc040d9 // ldr q25, [x6, #256]
-	WORD $0x0f10a729 // sxtl v9.4s, v25.4h
-	WORD $0x4f10a737 // sxtl2 v23.4s, v25.8h
-	WORD $0x3dc044cd // ldr q13, [x6, #272]
-	WORD $0x0f10a5a7 // sxtl v7.4s, v13.4h
-	WORD $0x4f10a5bb // sxtl2 v27.4s, v13.8h
-	WORD $0x3dc000cc // ldr q12, [x6, #0]
-	WORD $0x3dc004cb // ldr q11, [x6, #16]
-	WORD $0x3dc00108 // ldr q8, [x8, #0]
-	WORD $0x0e28c19f // smull v31.8h, v12.8b, v8.8b
-	WORD $0x4e28819f // smlal2 v31.8h, v12.16b, v8.16b
-	WORD $0x4e602bf0 // saddlp v16.4s, v31.8h
-	WORD $0x6f890203 // mla.4s v3, v16, v9[0]
-	WORD $0x3dc00515 // ldr q21, [x8, #16]
-	WORD $0x0e35c174 // smull v20.8h, v11.8b, v21.8b
-	WORD $0x4e358174 // smlal2 v20.8h, v11.16b, v21.16b
-	WORD $0x4e602a92 // saddlp v18.4s, v20.8h
-	WORD $0x6fa90243 // mla.4s v3, v18, v9[1]
-	WORD $0x3dc008ce // ldr q14, [x6, #32]
-	WORD $0x3dc00cd3 // ldr q19, [x6, #48]
-	WORD $0x3dc00911 // ldr q17, [x8, #32]
-	WORD $0x0e31c1ca // smull v10.8h, v14.8b, v17.8b
-	WORD $0x4e3181ca // smlal2 v10.8h, v14.16b, v17.16b
-	WORD $0x4e602958 // saddlp v24.4s, v10.8h
-	WORD $0x6f890b03 // mla.4s v3, v24, v9[2]
-	WORD $0x3dc00d06 // ldr q6, [x8, #48]
-	WORD $0x0e26c27c // smull v28.8h, v19.8b, v6.8b
-	WORD $0x4e26827c // smlal2 v28.8h, v19.16b, v6.16b
-	WORD $0x4e602b9a // saddlp v26.4s, v28.8h
-	WORD $0x6fa90b43 // mla.4s v3, v26, v9[3]
-	WORD $0x3dc010d6 // ldr q22, [x6, #64]
-	WORD $0x3dc014de // ldr q30, [x6, #80]
-	WORD $0x3dc0110f // ldr q15, [x8, #64]
-	WORD $0x0e2fc2c5 // smull v5.8h, v22.8b, v15.8b
-	WORD $0x4e2f82c5 // smlal2 v5.8h, v22.16b, v15.16b
-	WORD $0x4e6028bd // saddlp v29.4s, v5.8h
-	WORD $0x6f9703a3 // mla.4s v3, v29, v23[0]
-	WORD $0x3dc01519 // ldr q25, [x8, #80]
-	WORD $0x0e39c3df // smull v31.8h, v30.8b, v25.8b
-	WORD $0x4e3983df // smlal2 v31.8h, v30.16b, v25.16b
-	WORD $0x4e602bed // saddlp v13.4s, v31.8h
-	WORD $0x6fb701a3 // mla.4s v3, v13, v23[1]
-	WORD $0x3dc018cc // ldr q12, [x6, #96]
-	WORD $0x3dc01cc8 // ldr q8, [x6, #112]
+	MOVBU 4(R4), R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 5(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVWU 6(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00512 // ldr q18, [x8, #16]
+	WORD $0x0e32c213 // smull v19.8h, v16.8b, v18.8b
+	WORD $0x4e328213 // smlal2 v19.8h, v16.16b, v18.16b
+	WORD $0x4e606a6e // sadalp v14.4s, v19.8h
+	WORD $0x6f8701c3 // mla.4s v3, v14, v7[0]
+	MOVBU 10(R4), R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 11(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVWU 14(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e94 // eor v20.16b, v20.16b, v21.16b
+	WORD $0x6e358694 // sub v20.16b, v20.16b, v21.16b
+	WORD $0x3dc00916 // ldr q22, [x8, #32]
+	WORD $0x0e36c298 // smull v24.8h, v20.8b, v22.8b
+	WORD $0x4e368298 // smlal2 v24.8h, v20.16b, v22.16b
+	WORD $0x4e602b17 // saddlp v23.4s, v24.8h
+	MOVBU 12(R4), R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 13(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVWU 14(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f39 // eor v25.16b, v25.16b, v26.16b
+	WORD $0x6e3a8739 // sub v25.16b, v25.16b, v26.16b
+	WORD $0x3dc00d1b // ldr q27, [x8, #48]
+	WORD $0x0e3bc33c // smull v28.8h, v25.8b, v27.8b
+	WORD $0x4e3b833c // smlal2 v28.8h, v25.16b, v27.16b
+	WORD $0x4e606b97 // sadalp v23.4s, v28.8h
+	WORD $0x6fa702e3 // mla.4s v3, v23, v7[1]
+	MOVBU 18(R4), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 19(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 22(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1fbd // eor v29.16b, v29.16b, v30.16b
+	WORD $0x6e3e87bd // sub v29.16b, v29.16b, v30.16b
+	WORD $0x3dc0111f // ldr q31, [x8, #64]
+	WORD $0x0e3fc3aa // smull v10.8h, v29.8b, v31.8b
+	WORD $0x4e3f83aa // smlal2 v10.8h, v29.16b, v31.16b
+	WORD $0x4e602948 // saddlp v8.4s, v10.8h
+	MOVBU 20(R4), R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 21(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVWU 22(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1d8c // eor v12.16b, v12.16b, v15.16b
+	WORD $0x6e2f858c // sub v12.16b, v12.16b, v15.16b
+	WORD $0x3dc0150b // ldr q11, [x8, #80]
+	WORD $0x0e2bc18d // smull v13.8h, v12.8b, v11.8b
+	WORD $0x4e2b818d // smlal2 v13.8h, v12.16b, v11.16b
+	WORD $0x4e6069a8 // sadalp v8.4s, v13.8h
+	WORD $0x6f870903 // mla.4s v3, v8, v7[2]
+	MOVBU 26(R4), R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 27(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVWU 30(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e31 // eor v17.16b, v17.16b, v19.16b
+	WORD $0x6e338631 // sub v17.16b, v17.16b, v19.16b
 	WORD $0x3dc01910 // ldr q16, [x8, #96]
-	WORD $0x0e30c18b // smull v11.8h, v12.8b, v16.8b
-	WORD $0x4e30818b // smlal2 v11.8h, v12.16b, v16.16b
-	WORD $0x4e602974 // saddlp v20.4s, v11.8h
-	WORD $0x6f970a83 // mla.4s v3, v20, v23[2]
-	WORD $0x3dc01d15 // ldr q21, [x8, #112]
-	WORD $0x0e35c10a // smull v10.8h, v8.8b, v21.8b
-	WORD $0x4e35810a // smlal2 v10.8h, v8.16b, v21.16b
-	WORD $0x4e602952 // saddlp v18.4s, v10.8h
-	WORD $0x6fb70a43 // mla.4s v3, v18, v23[3]
-	WORD $0x3dc020ce // ldr q14, [x6, #128]
-	WORD $0x3dc024d1 // ldr q17, [x6, #144]
-	WORD $0x3dc02118 // ldr q24, [x8, #128]
-	WORD $0x0e38c1d3 // smull v19.8h, v14.8b, v24.8b
-	WORD $0x4e3881d3 // smlal2 v19.8h, v14.16b, v24.16b
-	WORD $0x4e602a7c // saddlp v28.4s, v19.8h
-	WORD $0x6f870383 // mla.4s v3, v28, v7[0]
-	WORD $0x3dc02506 // ldr q6, [x8, #144]
-	WORD $0x0e26c225 // smull v5.8h, v17.8b, v6.8b
-	WORD $0x4e268225 // smlal2 v5.8h, v17.16b, v6.16b
-	WORD $0x4e6028ba // saddlp v26.4s, v5.8h
-	WORD $0x6fa70343 // mla.4s v3, v26, v7[1]
-	WORD $0x3dc028d6 // ldr q22, [x6, #160]
-	WORD $0x3dc02ccf // ldr q15, [x6, #176]
-	WORD $0x3dc0291d // ldr q29, [x8, #160]
-	WORD $0x0e3dc2de // smull v30.8h, v22.8b, v29.8b
-	WORD $0x4e3d82de // smlal2 v30.8h, v22.16b, v29.16b
-	WORD $0x4e602bdf // saddlp v31.4s, v30.8h
-	WORD $0x6f870be3 // mla.4s v3, v31, v7[2]
-	WORD $0x3dc02d19 // ldr q25, [x8, #176]
-	WORD $0x0e39c1eb // smull v11.8h, v15.8b, v25.8b
-	WORD $0x4e3981eb // smlal2 v11.8h, v15.16b, v25.16b
-	WORD $0x4e60296d // saddlp v13.4s, v11.8h
-	WORD $0x6fa709a3 // mla.4s v3, v13, v7[3]
-	WORD $0x3dc030cc // ldr q12, [x6, #192]
-	WORD $0x3dc034d0 // ldr q16, [x6, #208]
-	WORD $0x3dc03114 // ldr q20, [x8, #192]
-	WORD $0x0e34c188 // smull v8.8h, v12.8b, v20.8b
-	WORD $0x4e348188 // smlal2 v8.8h, v12.16b, v20.16b
-	WORD $0x4e60290a // saddlp v10.4s, v8.8h
-	WORD $0x6f9b0143 // mla.4s v3, v10, v27[0]
-	WORD $0x3dc03515 // ldr q21, [x8, #208]
-	WORD $0x0e35c213 // smull v19.8h, v16.8b, v21.8b
-	WORD $0x4e358213 // smlal2 v19.8h, v16.16b, v21.16b
-	WORD $0x4e602a72 // saddlp v18.4s, v19.8h
-	WORD $0x6fbb0243 // mla.4s v3, v18, v27[1]
-	WORD $0x3dc038ce // ldr q14, [x6, #224]
-	WORD $0x3dc03cd8 // ldr q24, [x6, #240]
-	WORD $0x3dc0391c // ldr q28, [x8, #224]
-	WORD $0x0e3cc1d1 // smull v17.8h, v14.8b, v28.8b
-	WORD $0x4e3c81d1 // smlal2 v17.8h, v14.16b, v28.16b
-	WORD $0x4e602a25 // saddlp v5.4s, v17.8h
-	WORD $0x6f9b08a3 // mla.4s v3, v5, v27[2]
-	WORD $0x3dc03d06 // ldr q6, [x8, #240]
-	WORD $0x0e26c31e // smull v30.8h, v24.8b, v6.8b
-	WORD $0x4e26831e // smlal2 v30.8h, v24.16b, v6.16b
-	WORD $0x4e602bda // saddlp v26.4s, v30.8h
-	WORD $0x6fbb0b43 // mla.4s v3, v26, v27[3]
-	WORD $0x4f00e404 // movi v4.16b, #0
-	WORD $0x3dc040f6 // ldr q22, [x7, #256]
-	WORD $0x0f10a6dd // sxtl v29.4s, v22.4h
-	WORD $0x4f10a6df // sxtl2 v31.4s, v22.8h
-	WORD $0x3dc044eb // ldr q11, [x7, #272]
-	WORD $0x0f10a56f // sxtl v15.4s, v11.4h
-	WORD $0x4f10a579 // sxtl2 v25.4s, v11.8h
-	WORD $0x3dc000ed // ldr q13, [x7, #0]
-	WORD $0x3dc004e8 // ldr q8, [x7, #16]
-	WORD $0x3dc0010c // ldr q12, [x8, #0]
-	WORD $0x0e2cc1aa // smull v10.8h, v13.8b, v12.8b
-	WORD $0x4e2c81aa // smlal2 v10.8h, v13.16b, v12.16b
-	WORD $0x4e602954 // saddlp v20.4s, v10.8h
-	WORD $0x6f9d0284 // mla.4s v4, v20, v29[0]
-	WORD $0x3dc00513 // ldr q19, [x8, #16]
-	WORD $0x0e33c115 // smull v21.8h, v8.8b, v19.8b
-	WORD $0x4e338115 // smlal2 v21.8h, v8.16b, v19.16b
-	WORD $0x4e602ab0 // saddlp v16.4s, v21.8h
-	WORD $0x6fbd0204 // mla.4s v4, v16, v29[1]
-	WORD $0x3dc008f2 // ldr q18, [x7, #32]
-	WORD $0x3dc00cf1 // ldr q17, [x7, #48]
-	WORD $0x3dc0090e // ldr q14, [x8, #32]
-	WORD $0x0e2ec245 // smull v5.8h, v18.8b, v14.8b
-	WORD $0x4e2e8245 // smlal2 v5.8h, v18.16b, v14.16b
-	WORD $0x4e6028bc // saddlp v28.4s, v5.8h
-	WORD $0x6f9d0b84 // mla.4s v4, v28, v29[2]
-	WORD $0x3dc00d1e // ldr q30, [x8, #48]
-	WORD $0x0e3ec226 // smull v6.8h, v17.8b, v30.8b
-	WORD $0x4e3e8226 // smlal2 v6.8h, v17.16b, v30.16b
-	WORD $0x4e6028d8 // saddlp v24.4s, v6.8h
-	WORD $0x6fbd0b04 // mla.4s v4, v24, v29[3]
-	WORD $0x3dc010fa // ldr q26, [x7, #64]
-	WORD $0x3dc014e9 // ldr q9, [x7, #80]
-	WORD $0x3dc01117 // ldr q23, [x8, #64]
-	WORD $0x0e37c35b // smull v27.8h, v26.8b, v23.8b
-	WORD $0x4e37835b // smlal2 v27.8h, v26.16b, v23.16b
-	WORD $0x4e602b67 // saddlp v7.4s, v27.8h
-	WORD $0x6f9f00e4 // mla.4s v4, v7, v31[0]
-	WORD $0x3dc01516 // ldr q22, [x8, #80]
-	WORD $0x0e36c12a // smull v10.8h, v9.8b, v22.8b
-	WORD $0x4e36812a // smlal2 v10.8h, v9.16b, v22.16b
-	WORD $0x4e60294b // saddlp v11.4s, v10.8h
-	WORD $0x6fbf0164 // mla.4s v4, v11, v31[1]
-	WORD $0x3dc018ed // ldr q13, [x7, #96]
-	WORD $0x3dc01cec // ldr q12, [x7, #112]
-	WORD $0x3dc01914 // ldr q20, [x8, #96]
-	WORD $0x0e34c1a8 // smull v8.8h, v13.8b, v20.8b
-	WORD $0x4e3481a8 // smlal2 v8.8h, v13.16b, v20.16b
-	WORD $0x4e602915 // saddlp v21.4s, v8.8h
-	WORD $0x6f9f0aa4 // mla.4s v4, v21, v31[2]
-	WORD $0x3dc01d13 // ldr q19, [x8, #112]
-	WORD $0x0e33c185 // smull v5.8h, v12.8b, v19.8b
-	WORD $0x4e338185 // smlal2 v5.8h, v12.16b, v19.16b
-	WORD $0x4e6028b0 // saddlp v16.4s, v5.8h
-	WORD $0x6fbf0a04 // mla.4s v4, v16, v31[3]
-	WORD $0x3dc020f2 // ldr q18, [x7, #128]
-	WORD $0x3dc024ee // ldr q14, [x7, #144]
-	WORD $0x3dc0211c // ldr q28, [x8, #128]
-	WORD $0x0e3cc251 // smull v17.8h, v18.8b, v28.8b
-	WORD $0x4e3c8251 // smlal2 v17.8h, v18.16b, v28.16b
-	WORD $0x4e602a26 // saddlp v6.4s, v17.8h
-	WORD $0x6f8f00c4 // mla.4s v4, v6, v15[0]
-	WORD $0x3dc0251e // ldr q30, [x8, #144]
-	WORD $0x0e3ec1db // smull v27.8h, v14.8b, v30.8b
-	WORD $0x4e3e81db // smlal2 v27.8h, v14.16b, v30.16b
-	WORD $0x4e602b78 // saddlp v24.4s, v27.8h
-	WORD $0x6faf0304 // mla.4s v4, v24, v15[1]
-	WORD $0x3dc028fa // ldr q26, [x7, #160]
-	WORD $0x3dc02cf7 // ldr q23, [x7, #176]
-	WORD $0x3dc02907 // ldr q7, [x8, #160]
-	WORD $0x0e27c349 // smull v9.8h, v26.8b, v7.8b
-	WORD $0x4e278349 // smlal2 v9.8h, v26.16b, v7.16b
-	WORD $0x4e60292a // saddlp v10.4s, v9.8h
-	WORD $0x6f8f0944 // mla.4s v4, v10, v15[2]
-	WORD $0x3dc02d16 // ldr q22, [x8, #176]
-	WORD $0x0e36c2e8 // smull v8.8h, v23.8b, v22.8b
-	WORD $0x4e3682e8 // smlal2 v8.8h, v23.16b, v22.16b
+	WORD $0x0e30c22e // smull v14.8h, v17.8b, v16.8b
+	WORD $0x4e30822e // smlal2 v14.8h, v17.16b, v16.16b
+	WORD $0x4e6029d2 // saddlp v18.4s, v14.8h
+	MOVBU 28(R4), R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 29(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVWU 30(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381eb5 // eor v21.16b, v21.16b, v24.16b
+	WORD $0x6e3886b5 // sub v21.16b, v21.16b, v24.16b
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x0e34c2b6 // smull v22.8h, v21.8b, v20.8b
+	WORD $0x4e3482b6 // smlal2 v22.8h, v21.16b, v20.16b
+	WORD $0x4e606ad2 // sadalp v18.4s, v22.8h
+	WORD $0x6fa70a43 // mla.4s v3, v18, v7[3]
+	MOVBU 34(R4), R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 35(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	MOVWU 38(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f5a // eor v26.16b, v26.16b, v28.16b
+	WORD $0x6e3c875a // sub v26.16b, v26.16b, v28.16b
+	WORD $0x3dc02119 // ldr q25, [x8, #128]
+	WORD $0x0e39c357 // smull v23.8h, v26.8b, v25.8b
+	WORD $0x4e398357 // smlal2 v23.8h, v26.16b, v25.16b
+	WORD $0x4e602afb // saddlp v27.4s, v23.8h
+	MOVBU 36(R4), R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 37(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	MOVWU 38(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1fde // eor v30.16b, v30.16b, v10.16b
+	WORD $0x6e2a87de // sub v30.16b, v30.16b, v10.16b
+	WORD $0x3dc0251d // ldr q29, [x8, #144]
+	WORD $0x0e3dc3df // smull v31.8h, v30.8b, v29.8b
+	WORD $0x4e3d83df // smlal2 v31.8h, v30.16b, v29.16b
+	WORD $0x4e606bfb // sadalp v27.4s, v31.8h
+	WORD $0x6f890363 // mla.4s v3, v27, v9[0]
+	MOVBU 42(R4), R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 43(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVWU 46(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1def // eor v15.16b, v15.16b, v13.16b
+	WORD $0x6e2d85ef // sub v15.16b, v15.16b, v13.16b
+	WORD $0x3dc0290c // ldr q12, [x8, #160]
+	WORD $0x0e2cc1e8 // smull v8.8h, v15.8b, v12.8b
+	WORD $0x4e2c81e8 // smlal2 v8.8h, v15.16b, v12.16b
 	WORD $0x4e60290b // saddlp v11.4s, v8.8h
-	WORD $0x6faf0964 // mla.4s v4, v11, v15[3]
-	WORD $0x3dc030ed // ldr q13, [x7, #192]
-	WORD $0x3dc034f4 // ldr q20, [x7, #208]
+	MOVBU 44(R4), R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 45(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	MOVWU 46(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1e73 // eor v19.16b, v19.16b, v14.16b
+	WORD $0x6e2e8673 // sub v19.16b, v19.16b, v14.16b
+	WORD $0x3dc02d11 // ldr q17, [x8, #176]
+	WORD $0x0e31c270 // smull v16.8h, v19.8b, v17.8b
+	WORD $0x4e318270 // smlal2 v16.8h, v19.16b, v17.16b
+	WORD $0x4e606a0b // sadalp v11.4s, v16.8h
+	WORD $0x6fa90163 // mla.4s v3, v11, v9[1]
+	MOVBU 50(R4), R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 51(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVWU 54(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361f18 // eor v24.16b, v24.16b, v22.16b
+	WORD $0x6e368718 // sub v24.16b, v24.16b, v22.16b
 	WORD $0x3dc03115 // ldr q21, [x8, #192]
-	WORD $0x0e35c1ac // smull v12.8h, v13.8b, v21.8b
-	WORD $0x4e3581ac // smlal2 v12.8h, v13.16b, v21.16b
-	WORD $0x4e602985 // saddlp v5.4s, v12.8h
-	WORD $0x6f9900a4 // mla.4s v4, v5, v25[0]
-	WORD $0x3dc03513 // ldr q19, [x8, #208]
-	WORD $0x0e33c291 // smull v17.8h, v20.8b, v19.8b
-	WORD $0x4e338291 // smlal2 v17.8h, v20.16b, v19.16b
+	WORD $0x0e35c312 // smull v18.8h, v24.8b, v21.8b
+	WORD $0x4e358312 // smlal2 v18.8h, v24.16b, v21.16b
+	WORD $0x4e602a54 // saddlp v20.4s, v18.8h
+	MOVBU 52(R4), R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 53(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVWU 54(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f9c // eor v28.16b, v28.16b, v23.16b
+	WORD $0x6e37879c // sub v28.16b, v28.16b, v23.16b
+	WORD $0x3dc0351a // ldr q26, [x8, #208]
+	WORD $0x0e3ac399 // smull v25.8h, v28.8b, v26.8b
+	WORD $0x4e3a8399 // smlal2 v25.8h, v28.16b, v26.16b
+	WORD $0x4e606b34 // sadalp v20.4s, v25.8h
+	WORD $0x6f890a83 // mla.4s v3, v20, v9[2]
+	MOVBU 58(R4), R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 59(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVWU 62(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1d4a // eor v10.16b, v10.16b, v31.16b
+	WORD $0x6e3f854a // sub v10.16b, v10.16b, v31.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x0e3ec15b // smull v27.8h, v10.8b, v30.8b
+	WORD $0x4e3e815b // smlal2 v27.8h, v10.16b, v30.16b
+	WORD $0x4e602b7d // saddlp v29.4s, v27.8h
+	MOVBU 60(R4), R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 61(R4), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVWU 62(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281dad // eor v13.16b, v13.16b, v8.16b
+	WORD $0x6e2885ad // sub v13.16b, v13.16b, v8.16b
+	WORD $0x3dc03d0f // ldr q15, [x8, #240]
+	WORD $0x0e2fc1ac // smull v12.8h, v13.8b, v15.8b
+	WORD $0x4e2f81ac // smlal2 v12.8h, v13.16b, v15.16b
+	WORD $0x4e60699d // sadalp v29.4s, v12.8h
+	WORD $0x6fa90ba3 // mla.4s v3, v29, v9[3]
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc020ae // ldur q14, [x5, #2]
+	WORD $0x3cc120b0 // ldur q16, [x5, #18]
+	WORD $0x4e9059ce // uzp2 v14.4s, v14.4s, v16.4s
+	WORD $0x3cc220b3 // ldur q19, [x5, #34]
+	WORD $0x3cc320b1 // ldur q17, [x5, #50]
+	WORD $0x4e915a73 // uzp2 v19.4s, v19.4s, v17.4s
+	WORD $0x6f2405ce // ushr v14, v14, #28 of 32 bits
+	WORD $0x4f2155ce // shl v14, v14, #1 of 32 bits
+	WORD $0x4ea11dce // orr v14.16b, v14.16b, v1.16b
+	WORD $0x6f240673 // ushr v19, v19, #28 of 32 bits
+	WORD $0x4f215673 // shl v19, v19, #1 of 32 bits
+	WORD $0x4ea11e73 // orr v19.16b, v19.16b, v1.16b
+	MOVBU 2(R5), R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVWU 6(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361d6b // eor v11.16b, v11.16b, v22.16b
+	WORD $0x6e36856b // sub v11.16b, v11.16b, v22.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x0e32c175 // smull v21.8h, v11.8b, v18.8b
+	WORD $0x4e328175 // smlal2 v21.8h, v11.16b, v18.16b
+	WORD $0x4e602ab8 // saddlp v24.4s, v21.8h
+	MOVBU 4(R5), R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 5(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVWU 6(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F25
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc0051c // ldr q28, [x8, #16]
+	WORD $0x0e3cc2fa // smull v26.8h, v23.8b, v28.8b
+	WORD $0x4e3c82fa // smlal2 v26.8h, v23.16b, v28.16b
+	WORD $0x4e606b58 // sadalp v24.4s, v26.8h
+	WORD $0x6f8e0304 // mla.4s v4, v24, v14[0]
+	MOVBU 10(R5), R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 11(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVWU 14(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1e94 // eor v20.16b, v20.16b, v31.16b
+	WORD $0x6e3f8694 // sub v20.16b, v20.16b, v31.16b
+	WORD $0x3dc0091b // ldr q27, [x8, #32]
+	WORD $0x0e3bc29e // smull v30.8h, v20.8b, v27.8b
+	WORD $0x4e3b829e // smlal2 v30.8h, v20.16b, v27.16b
+	WORD $0x4e602bca // saddlp v10.4s, v30.8h
+	MOVBU 12(R5), R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 13(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVWU 14(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d08 // eor v8.16b, v8.16b, v12.16b
+	WORD $0x6e2c8508 // sub v8.16b, v8.16b, v12.16b
+	WORD $0x3dc00d0d // ldr q13, [x8, #48]
+	WORD $0x0e2dc10f // smull v15.8h, v8.8b, v13.8b
+	WORD $0x4e2d810f // smlal2 v15.8h, v8.16b, v13.16b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	WORD $0x6fae0144 // mla.4s v4, v10, v14[1]
+	MOVBU 18(R5), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 19(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 22(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271fbd // eor v29.16b, v29.16b, v7.16b
+	WORD $0x6e2787bd // sub v29.16b, v29.16b, v7.16b
+	WORD $0x3dc01109 // ldr q9, [x8, #64]
+	WORD $0x0e29c3b1 // smull v17.8h, v29.8b, v9.8b
+	WORD $0x4e2983b1 // smlal2 v17.8h, v29.16b, v9.16b
 	WORD $0x4e602a30 // saddlp v16.4s, v17.8h
-	WORD $0x6fb90204 // mla.4s v4, v16, v25[1]
-	WORD $0x3dc038f2 // ldr q18, [x7, #224]
-	WORD $0x3dc03cfc // ldr q28, [x7, #240]
-	WORD $0x3dc03906 // ldr q6, [x8, #224]
-	WORD $0x0e26c24e // smull v14.8h, v18.8b, v6.8b
-	WORD $0x4e26824e // smlal2 v14.8h, v18.16b, v6.16b
-	WORD $0x4e6029db // saddlp v27.4s, v14.8h
-	WORD $0x6f990b64 // mla.4s v4, v27, v25[2]
-	WORD $0x3dc03d1e // ldr q30, [x8, #240]
-	WORD $0x0e3ec389 // smull v9.8h, v28.8b, v30.8b
-	WORD $0x4e3e8389 // smlal2 v9.8h, v28.16b, v30.16b
-	WORD $0x4e602938 // saddlp v24.4s, v9.8h
-	WORD $0x6fb90b04 // mla.4s v4, v24, v25[3]
-	WORD $0x4ea2bc21 // addp v1.4s, v1.4s, v2.4s
+	MOVBU 20(R5), R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 21(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVWU 22(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351ed6 // eor v22.16b, v22.16b, v21.16b
+	WORD $0x6e3586d6 // sub v22.16b, v22.16b, v21.16b
+	WORD $0x3dc0150b // ldr q11, [x8, #80]
+	WORD $0x0e2bc2d2 // smull v18.8h, v22.8b, v11.8b
+	WORD $0x4e2b82d2 // smlal2 v18.8h, v22.16b, v11.16b
+	WORD $0x4e606a50 // sadalp v16.4s, v18.8h
+	WORD $0x6f8e0a04 // mla.4s v4, v16, v14[2]
+	MOVBU 26(R5), R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 27(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVWU 30(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f39 // eor v25.16b, v25.16b, v26.16b
+	WORD $0x6e3a8739 // sub v25.16b, v25.16b, v26.16b
+	WORD $0x3dc01917 // ldr q23, [x8, #96]
+	WORD $0x0e37c338 // smull v24.8h, v25.8b, v23.8b
+	WORD $0x4e378338 // smlal2 v24.8h, v25.16b, v23.16b
+	WORD $0x4e602b1c // saddlp v28.4s, v24.8h
+	MOVBU 28(R5), R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 29(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVWU 30(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1fff // eor v31.16b, v31.16b, v30.16b
+	WORD $0x6e3e87ff // sub v31.16b, v31.16b, v30.16b
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x0e34c3fb // smull v27.8h, v31.8b, v20.8b
+	WORD $0x4e3483fb // smlal2 v27.8h, v31.16b, v20.16b
+	WORD $0x4e606b7c // sadalp v28.4s, v27.8h
+	WORD $0x6fae0b84 // mla.4s v4, v28, v14[3]
+	MOVBU 34(R5), R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 35(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVWU 38(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1d8c // eor v12.16b, v12.16b, v15.16b
+	WORD $0x6e2f858c // sub v12.16b, v12.16b, v15.16b
+	WORD $0x3dc02108 // ldr q8, [x8, #128]
+	WORD $0x0e28c18a // smull v10.8h, v12.8b, v8.8b
+	WORD $0x4e28818a // smlal2 v10.8h, v12.16b, v8.16b
+	WORD $0x4e60294d // saddlp v13.4s, v10.8h
+	MOVBU 36(R5), R12
+	FMOVD (R10)(R12<<3), F7
+	MOVBU 37(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V7.D[1]
+	MOVWU 38(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311ce7 // eor v7.16b, v7.16b, v17.16b
+	WORD $0x6e3184e7 // sub v7.16b, v7.16b, v17.16b
+	WORD $0x3dc0251d // ldr q29, [x8, #144]
+	WORD $0x0e3dc0e9 // smull v9.8h, v7.8b, v29.8b
+	WORD $0x4e3d80e9 // smlal2 v9.8h, v7.16b, v29.16b
+	WORD $0x4e60692d // sadalp v13.4s, v9.8h
+	WORD $0x6f9301a4 // mla.4s v4, v13, v19[0]
+	MOVBU 42(R5), R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 43(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVWU 46(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F18
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321eb5 // eor v21.16b, v21.16b, v18.16b
+	WORD $0x6e3286b5 // sub v21.16b, v21.16b, v18.16b
+	WORD $0x3dc02916 // ldr q22, [x8, #160]
+	WORD $0x0e36c2b0 // smull v16.8h, v21.8b, v22.8b
+	WORD $0x4e3682b0 // smlal2 v16.8h, v21.16b, v22.16b
+	WORD $0x4e602a0b // saddlp v11.4s, v16.8h
+	MOVBU 44(R5), R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 45(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	MOVWU 46(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f5a // eor v26.16b, v26.16b, v24.16b
+	WORD $0x6e38875a // sub v26.16b, v26.16b, v24.16b
+	WORD $0x3dc02d19 // ldr q25, [x8, #176]
+	WORD $0x0e39c357 // smull v23.8h, v26.8b, v25.8b
+	WORD $0x4e398357 // smlal2 v23.8h, v26.16b, v25.16b
+	WORD $0x4e606aeb // sadalp v11.4s, v23.8h
+	WORD $0x6fb30164 // mla.4s v4, v11, v19[1]
+	MOVBU 50(R5), R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 51(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	MOVWU 54(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1fde // eor v30.16b, v30.16b, v27.16b
+	WORD $0x6e3b87de // sub v30.16b, v30.16b, v27.16b
+	WORD $0x3dc0311f // ldr q31, [x8, #192]
+	WORD $0x0e3fc3dc // smull v28.8h, v30.8b, v31.8b
+	WORD $0x4e3f83dc // smlal2 v28.8h, v30.16b, v31.16b
+	WORD $0x4e602b94 // saddlp v20.4s, v28.8h
+	MOVBU 52(R5), R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 53(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVWU 54(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1def // eor v15.16b, v15.16b, v10.16b
+	WORD $0x6e2a85ef // sub v15.16b, v15.16b, v10.16b
+	WORD $0x3dc0350c // ldr q12, [x8, #208]
+	WORD $0x0e2cc1e8 // smull v8.8h, v15.8b, v12.8b
+	WORD $0x4e2c81e8 // smlal2 v8.8h, v15.16b, v12.16b
+	WORD $0x4e606914 // sadalp v20.4s, v8.8h
+	WORD $0x6f930a84 // mla.4s v4, v20, v19[2]
+	MOVBU 58(R5), R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 59(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVWU 62(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F9
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291e31 // eor v17.16b, v17.16b, v9.16b
+	WORD $0x6e298631 // sub v17.16b, v17.16b, v9.16b
+	WORD $0x3dc03907 // ldr q7, [x8, #224]
+	WORD $0x0e27c22d // smull v13.8h, v17.8b, v7.8b
+	WORD $0x4e27822d // smlal2 v13.8h, v17.16b, v7.16b
+	WORD $0x4e6029bd // saddlp v29.4s, v13.8h
+	MOVBU 60(R5), R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 61(R5), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	MOVWU 62(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e52 // eor v18.16b, v18.16b, v16.16b
+	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
+	WORD $0x3dc03d15 // ldr q21, [x8, #240]
+	WORD $0x0e35c256 // smull v22.8h, v18.8b, v21.8b
+	WORD $0x4e358256 // smlal2 v22.8h, v18.16b, v21.16b
+	WORD $0x4e606add // sadalp v29.4s, v22.8h
+	WORD $0x6fb30ba4 // mla.4s v4, v29, v19[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc020d8 // ldur q24, [x6, #2]
+	WORD $0x3cc120d7 // ldur q23, [x6, #18]
+	WORD $0x4e975b18 // uzp2 v24.4s, v24.4s, v23.4s
+	WORD $0x3cc220da // ldur q26, [x6, #34]
+	WORD $0x3cc320d9 // ldur q25, [x6, #50]
+	WORD $0x4e995b5a // uzp2 v26.4s, v26.4s, v25.4s
+	WORD $0x6f240718 // ushr v24, v24, #28 of 32 bits
+	WORD $0x4f215718 // shl v24, v24, #1 of 32 bits
+	WORD $0x4ea11f18 // orr v24.16b, v24.16b, v1.16b
+	WORD $0x6f24075a // ushr v26, v26, #28 of 32 bits
+	WORD $0x4f21575a // shl v26, v26, #1 of 32 bits
+	WORD $0x4ea11f5a // orr v26.16b, v26.16b, v1.16b
+	MOVBU 2(R6), R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVWU 6(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1d6b // eor v11.16b, v11.16b, v27.16b
+	WORD $0x6e3b856b // sub v11.16b, v11.16b, v27.16b
+	WORD $0x3dc0011c // ldr q28, [x8, #0]
+	WORD $0x0e3cc17f // smull v31.8h, v11.8b, v28.8b
+	WORD $0x4e3c817f // smlal2 v31.8h, v11.16b, v28.16b
+	WORD $0x4e602bfe // saddlp v30.4s, v31.8h
+	MOVBU 4(R6), R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 5(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVWU 6(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281d4a // eor v10.16b, v10.16b, v8.16b
+	WORD $0x6e28854a // sub v10.16b, v10.16b, v8.16b
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x0e2fc14c // smull v12.8h, v10.8b, v15.8b
+	WORD $0x4e2f814c // smlal2 v12.8h, v10.16b, v15.16b
+	WORD $0x4e60699e // sadalp v30.4s, v12.8h
+	WORD $0x6f9803c5 // mla.4s v5, v30, v24[0]
+	MOVBU 10(R6), R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 11(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVWU 14(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F9
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291e94 // eor v20.16b, v20.16b, v9.16b
+	WORD $0x6e298694 // sub v20.16b, v20.16b, v9.16b
+	WORD $0x3dc0090d // ldr q13, [x8, #32]
+	WORD $0x0e2dc287 // smull v7.8h, v20.8b, v13.8b
+	WORD $0x4e2d8287 // smlal2 v7.8h, v20.16b, v13.16b
+	WORD $0x4e6028f1 // saddlp v17.4s, v7.8h
+	MOVBU 12(R6), R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 13(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVWU 14(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e10 // eor v16.16b, v16.16b, v22.16b
+	WORD $0x6e368610 // sub v16.16b, v16.16b, v22.16b
+	WORD $0x3dc00d12 // ldr q18, [x8, #48]
+	WORD $0x0e32c215 // smull v21.8h, v16.8b, v18.8b
+	WORD $0x4e328215 // smlal2 v21.8h, v16.16b, v18.16b
+	WORD $0x4e606ab1 // sadalp v17.4s, v21.8h
+	WORD $0x6fb80225 // mla.4s v5, v17, v24[1]
+	MOVBU 18(R6), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 19(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 22(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1fbd // eor v29.16b, v29.16b, v14.16b
+	WORD $0x6e2e87bd // sub v29.16b, v29.16b, v14.16b
+	WORD $0x3dc01113 // ldr q19, [x8, #64]
+	WORD $0x0e33c3b9 // smull v25.8h, v29.8b, v19.8b
+	WORD $0x4e3383b9 // smlal2 v25.8h, v29.16b, v19.16b
+	WORD $0x4e602b37 // saddlp v23.4s, v25.8h
+	MOVBU 20(R6), R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 21(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	MOVWU 22(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1f7b // eor v27.16b, v27.16b, v31.16b
+	WORD $0x6e3f877b // sub v27.16b, v27.16b, v31.16b
+	WORD $0x3dc0150b // ldr q11, [x8, #80]
+	WORD $0x0e2bc37c // smull v28.8h, v27.8b, v11.8b
+	WORD $0x4e2b837c // smlal2 v28.8h, v27.16b, v11.16b
+	WORD $0x4e606b97 // sadalp v23.4s, v28.8h
+	WORD $0x6f980ae5 // mla.4s v5, v23, v24[2]
+	MOVBU 26(R6), R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 27(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVWU 30(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1d08 // eor v8.16b, v8.16b, v12.16b
+	WORD $0x6e2c8508 // sub v8.16b, v8.16b, v12.16b
+	WORD $0x3dc0190a // ldr q10, [x8, #96]
+	WORD $0x0e2ac11e // smull v30.8h, v8.8b, v10.8b
+	WORD $0x4e2a811e // smlal2 v30.8h, v8.16b, v10.16b
+	WORD $0x4e602bcf // saddlp v15.4s, v30.8h
+	MOVBU 28(R6), R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 29(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVWU 30(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271d29 // eor v9.16b, v9.16b, v7.16b
+	WORD $0x6e278529 // sub v9.16b, v9.16b, v7.16b
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x0e34c12d // smull v13.8h, v9.8b, v20.8b
+	WORD $0x4e34812d // smlal2 v13.8h, v9.16b, v20.16b
+	WORD $0x4e6069af // sadalp v15.4s, v13.8h
+	WORD $0x6fb809e5 // mla.4s v5, v15, v24[3]
+	MOVBU 34(R6), R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 35(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVWU 38(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351ed6 // eor v22.16b, v22.16b, v21.16b
+	WORD $0x6e3586d6 // sub v22.16b, v22.16b, v21.16b
+	WORD $0x3dc02110 // ldr q16, [x8, #128]
+	WORD $0x0e30c2d1 // smull v17.8h, v22.8b, v16.8b
+	WORD $0x4e3082d1 // smlal2 v17.8h, v22.16b, v16.16b
+	WORD $0x4e602a32 // saddlp v18.4s, v17.8h
+	MOVBU 36(R6), R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 37(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVWU 38(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F25
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391dce // eor v14.16b, v14.16b, v25.16b
+	WORD $0x6e3985ce // sub v14.16b, v14.16b, v25.16b
+	WORD $0x3dc0251d // ldr q29, [x8, #144]
+	WORD $0x0e3dc1d3 // smull v19.8h, v14.8b, v29.8b
+	WORD $0x4e3d81d3 // smlal2 v19.8h, v14.16b, v29.16b
+	WORD $0x4e606a72 // sadalp v18.4s, v19.8h
+	WORD $0x6f9a0245 // mla.4s v5, v18, v26[0]
+	MOVBU 42(R6), R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 43(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVWU 46(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fff // eor v31.16b, v31.16b, v28.16b
+	WORD $0x6e3c87ff // sub v31.16b, v31.16b, v28.16b
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x0e3bc3f7 // smull v23.8h, v31.8b, v27.8b
+	WORD $0x4e3b83f7 // smlal2 v23.8h, v31.16b, v27.16b
+	WORD $0x4e602aeb // saddlp v11.4s, v23.8h
+	MOVBU 44(R6), R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 45(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVWU 46(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1d8c // eor v12.16b, v12.16b, v30.16b
+	WORD $0x6e3e858c // sub v12.16b, v12.16b, v30.16b
+	WORD $0x3dc02d08 // ldr q8, [x8, #176]
+	WORD $0x0e28c18a // smull v10.8h, v12.8b, v8.8b
+	WORD $0x4e28818a // smlal2 v10.8h, v12.16b, v8.16b
+	WORD $0x4e60694b // sadalp v11.4s, v10.8h
+	WORD $0x6fba0165 // mla.4s v5, v11, v26[1]
+	MOVBU 50(R6), R12
+	FMOVD (R10)(R12<<3), F7
+	MOVBU 51(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V7.D[1]
+	MOVWU 54(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1ce7 // eor v7.16b, v7.16b, v13.16b
+	WORD $0x6e2d84e7 // sub v7.16b, v7.16b, v13.16b
+	WORD $0x3dc03109 // ldr q9, [x8, #192]
+	WORD $0x0e29c0ef // smull v15.8h, v7.8b, v9.8b
+	WORD $0x4e2980ef // smlal2 v15.8h, v7.16b, v9.16b
+	WORD $0x4e6029f4 // saddlp v20.4s, v15.8h
+	MOVBU 52(R6), R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 53(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVWU 54(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311eb5 // eor v21.16b, v21.16b, v17.16b
+	WORD $0x6e3186b5 // sub v21.16b, v21.16b, v17.16b
+	WORD $0x3dc03516 // ldr q22, [x8, #208]
+	WORD $0x0e36c2b0 // smull v16.8h, v21.8b, v22.8b
+	WORD $0x4e3682b0 // smlal2 v16.8h, v21.16b, v22.16b
+	WORD $0x4e606a14 // sadalp v20.4s, v16.8h
+	WORD $0x6f9a0a85 // mla.4s v5, v20, v26[2]
+	MOVBU 58(R6), R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 59(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVWU 62(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331f39 // eor v25.16b, v25.16b, v19.16b
+	WORD $0x6e338739 // sub v25.16b, v25.16b, v19.16b
+	WORD $0x3dc0390e // ldr q14, [x8, #224]
+	WORD $0x0e2ec332 // smull v18.8h, v25.8b, v14.8b
+	WORD $0x4e2e8332 // smlal2 v18.8h, v25.16b, v14.16b
+	WORD $0x4e602a5d // saddlp v29.4s, v18.8h
+	MOVBU 60(R6), R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 61(R6), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVWU 62(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f9c // eor v28.16b, v28.16b, v23.16b
+	WORD $0x6e37879c // sub v28.16b, v28.16b, v23.16b
+	WORD $0x3dc03d1f // ldr q31, [x8, #240]
+	WORD $0x0e3fc39b // smull v27.8h, v28.8b, v31.8b
+	WORD $0x4e3f839b // smlal2 v27.8h, v28.16b, v31.16b
+	WORD $0x4e606b7d // sadalp v29.4s, v27.8h
+	WORD $0x6fba0ba5 // mla.4s v5, v29, v26[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc020fe // ldur q30, [x7, #2]
+	WORD $0x3cc120ea // ldur q10, [x7, #18]
+	WORD $0x4e8a5bde // uzp2 v30.4s, v30.4s, v10.4s
+	WORD $0x3cc220ec // ldur q12, [x7, #34]
+	WORD $0x3cc320e8 // ldur q8, [x7, #50]
+	WORD $0x4e88598c // uzp2 v12.4s, v12.4s, v8.4s
+	WORD $0x6f2407de // ushr v30, v30, #28 of 32 bits
+	WORD $0x4f2157de // shl v30, v30, #1 of 32 bits
+	WORD $0x4ea11fde // orr v30.16b, v30.16b, v1.16b
+	WORD $0x6f24058c // ushr v12, v12, #28 of 32 bits
+	WORD $0x4f21558c // shl v12, v12, #1 of 32 bits
+	WORD $0x4ea11d8c // orr v12.16b, v12.16b, v1.16b
+	MOVBU 2(R7), R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVWU 6(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d6b // eor v11.16b, v11.16b, v13.16b
+	WORD $0x6e2d856b // sub v11.16b, v11.16b, v13.16b
+	WORD $0x3dc0010f // ldr q15, [x8, #0]
+	WORD $0x0e2fc169 // smull v9.8h, v11.8b, v15.8b
+	WORD $0x4e2f8169 // smlal2 v9.8h, v11.16b, v15.16b
+	WORD $0x4e602927 // saddlp v7.4s, v9.8h
+	MOVBU 4(R7), R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 5(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVWU 6(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e31 // eor v17.16b, v17.16b, v16.16b
+	WORD $0x6e308631 // sub v17.16b, v17.16b, v16.16b
+	WORD $0x3dc00515 // ldr q21, [x8, #16]
+	WORD $0x0e35c236 // smull v22.8h, v17.8b, v21.8b
+	WORD $0x4e358236 // smlal2 v22.8h, v17.16b, v21.16b
+	WORD $0x4e606ac7 // sadalp v7.4s, v22.8h
+	WORD $0x6f9e00e6 // mla.4s v6, v7, v30[0]
+	MOVBU 10(R7), R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 11(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVWU 14(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e94 // eor v20.16b, v20.16b, v19.16b
+	WORD $0x6e338694 // sub v20.16b, v20.16b, v19.16b
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x0e32c28e // smull v14.8h, v20.8b, v18.8b
+	WORD $0x4e32828e // smlal2 v14.8h, v20.16b, v18.16b
+	WORD $0x4e6029d9 // saddlp v25.4s, v14.8h
+	MOVBU 12(R7), R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 13(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVWU 14(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1ef7 // eor v23.16b, v23.16b, v27.16b
+	WORD $0x6e3b86f7 // sub v23.16b, v23.16b, v27.16b
+	WORD $0x3dc00d1c // ldr q28, [x8, #48]
+	WORD $0x0e3cc2ff // smull v31.8h, v23.8b, v28.8b
+	WORD $0x4e3c82ff // smlal2 v31.8h, v23.16b, v28.16b
+	WORD $0x4e606bf9 // sadalp v25.4s, v31.8h
+	WORD $0x6fbe0326 // mla.4s v6, v25, v30[1]
+	MOVBU 18(R7), R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 19(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVWU 22(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381fbd // eor v29.16b, v29.16b, v24.16b
+	WORD $0x6e3887bd // sub v29.16b, v29.16b, v24.16b
+	WORD $0x3dc0111a // ldr q26, [x8, #64]
+	WORD $0x0e3ac3a8 // smull v8.8h, v29.8b, v26.8b
+	WORD $0x4e3a83a8 // smlal2 v8.8h, v29.16b, v26.16b
+	WORD $0x4e60290a // saddlp v10.4s, v8.8h
+	MOVBU 20(R7), R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 21(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVWU 22(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F9
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291dad // eor v13.16b, v13.16b, v9.16b
+	WORD $0x6e2985ad // sub v13.16b, v13.16b, v9.16b
+	WORD $0x3dc0150b // ldr q11, [x8, #80]
+	WORD $0x0e2bc1af // smull v15.8h, v13.8b, v11.8b
+	WORD $0x4e2b81af // smlal2 v15.8h, v13.16b, v11.16b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	WORD $0x6f9e0946 // mla.4s v6, v10, v30[2]
+	MOVBU 26(R7), R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 27(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVWU 30(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e10 // eor v16.16b, v16.16b, v22.16b
+	WORD $0x6e368610 // sub v16.16b, v16.16b, v22.16b
+	WORD $0x3dc01911 // ldr q17, [x8, #96]
+	WORD $0x0e31c207 // smull v7.8h, v16.8b, v17.8b
+	WORD $0x4e318207 // smlal2 v7.8h, v16.16b, v17.16b
+	WORD $0x4e6028f5 // saddlp v21.4s, v7.8h
+	MOVBU 28(R7), R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 29(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	MOVWU 30(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1e73 // eor v19.16b, v19.16b, v14.16b
+	WORD $0x6e2e8673 // sub v19.16b, v19.16b, v14.16b
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x0e34c272 // smull v18.8h, v19.8b, v20.8b
+	WORD $0x4e348272 // smlal2 v18.8h, v19.16b, v20.16b
+	WORD $0x4e606a55 // sadalp v21.4s, v18.8h
+	WORD $0x6fbe0aa6 // mla.4s v6, v21, v30[3]
+	MOVBU 34(R7), R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 35(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	MOVWU 38(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1f7b // eor v27.16b, v27.16b, v31.16b
+	WORD $0x6e3f877b // sub v27.16b, v27.16b, v31.16b
+	WORD $0x3dc02117 // ldr q23, [x8, #128]
+	WORD $0x0e37c379 // smull v25.8h, v27.8b, v23.8b
+	WORD $0x4e378379 // smlal2 v25.8h, v27.16b, v23.16b
+	WORD $0x4e602b3c // saddlp v28.4s, v25.8h
+	MOVBU 36(R7), R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 37(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVWU 38(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281f18 // eor v24.16b, v24.16b, v8.16b
+	WORD $0x6e288718 // sub v24.16b, v24.16b, v8.16b
+	WORD $0x3dc0251d // ldr q29, [x8, #144]
+	WORD $0x0e3dc31a // smull v26.8h, v24.8b, v29.8b
+	WORD $0x4e3d831a // smlal2 v26.8h, v24.16b, v29.16b
+	WORD $0x4e606b5c // sadalp v28.4s, v26.8h
+	WORD $0x6f8c0386 // mla.4s v6, v28, v12[0]
+	MOVBU 42(R7), R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 43(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVWU 46(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1d29 // eor v9.16b, v9.16b, v15.16b
+	WORD $0x6e2f8529 // sub v9.16b, v9.16b, v15.16b
+	WORD $0x3dc0290d // ldr q13, [x8, #160]
+	WORD $0x0e2dc12a // smull v10.8h, v9.8b, v13.8b
+	WORD $0x4e2d812a // smlal2 v10.8h, v9.16b, v13.16b
+	WORD $0x4e60294b // saddlp v11.4s, v10.8h
+	MOVBU 44(R7), R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 45(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVWU 46(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271ed6 // eor v22.16b, v22.16b, v7.16b
+	WORD $0x6e2786d6 // sub v22.16b, v22.16b, v7.16b
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x0e30c2d1 // smull v17.8h, v22.8b, v16.8b
+	WORD $0x4e3082d1 // smlal2 v17.8h, v22.16b, v16.16b
+	WORD $0x4e606a2b // sadalp v11.4s, v17.8h
+	WORD $0x6fac0166 // mla.4s v6, v11, v12[1]
+	MOVBU 50(R7), R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 51(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVWU 54(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F18
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321dce // eor v14.16b, v14.16b, v18.16b
+	WORD $0x6e3285ce // sub v14.16b, v14.16b, v18.16b
+	WORD $0x3dc03113 // ldr q19, [x8, #192]
+	WORD $0x0e33c1d5 // smull v21.8h, v14.8b, v19.8b
+	WORD $0x4e3381d5 // smlal2 v21.8h, v14.16b, v19.16b
+	WORD $0x4e602ab4 // saddlp v20.4s, v21.8h
+	MOVBU 52(R7), R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 53(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVWU 54(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F25
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391fff // eor v31.16b, v31.16b, v25.16b
+	WORD $0x6e3987ff // sub v31.16b, v31.16b, v25.16b
+	WORD $0x3dc0351b // ldr q27, [x8, #208]
+	WORD $0x0e3bc3f7 // smull v23.8h, v31.8b, v27.8b
+	WORD $0x4e3b83f7 // smlal2 v23.8h, v31.16b, v27.16b
+	WORD $0x4e606af4 // sadalp v20.4s, v23.8h
+	WORD $0x6f8c0a86 // mla.4s v6, v20, v12[2]
+	MOVBU 58(R7), R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 59(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVWU 62(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1d08 // eor v8.16b, v8.16b, v26.16b
+	WORD $0x6e3a8508 // sub v8.16b, v8.16b, v26.16b
+	WORD $0x3dc03918 // ldr q24, [x8, #224]
+	WORD $0x0e38c11c // smull v28.8h, v8.8b, v24.8b
+	WORD $0x4e38811c // smlal2 v28.8h, v8.16b, v24.16b
+	WORD $0x4e602b9d // saddlp v29.4s, v28.8h
+	MOVBU 60(R7), R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 61(R7), R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVWU 62(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1def // eor v15.16b, v15.16b, v10.16b
+	WORD $0x6e2a85ef // sub v15.16b, v15.16b, v10.16b
+	WORD $0x3dc03d09 // ldr q9, [x8, #240]
+	WORD $0x0e29c1ed // smull v13.8h, v15.8b, v9.8b
+	WORD $0x4e2981ed // smlal2 v13.8h, v15.16b, v9.16b
+	WORD $0x4e6069bd // sadalp v29.4s, v13.8h
+	WORD $0x6fac0ba6 // mla.4s v6, v29, v12[3]
 	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
-	WORD $0x4ea3bc21 // addp v1.4s, v1.4s, v3.4s
-	WORD $0x3dc04d1a // ldr q26, [x8, #304]
-	ADD $288, R4, R16
-	VLD1 (R16), V7.S[0]
-	ADD $288, R5, R16
-	VLD1 (R16), V7.S[1]
-	ADD $288, R6, R16
-	VLD1 (R16), V7.S[2]
-	ADD $288, R7, R16
-	VLD1 (R16), V7.S[3]
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x4f9a90e7 // fmul.4s v7, v7, v26[0]
-	WORD $0x6e27dc21 // fmul v1.4s, v1.4s, v7.4s
-	WORD $0x4e21d400 // fadd v0.4s, v0.4s, v1.4s
-	ADD $292, R4, R4
-	ADD $292, R5, R5
-	ADD $292, R6, R6
-	ADD $292, R7, R7
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4ea5bc63 // addp v3.4s, v3.4s, v5.4s
+	WORD $0x3dc04d07 // ldr q7, [x8, #304]
+	VLD1 (R4), V17.H[0]
+	VLD1 (R5), V17.H[1]
+	VLD1 (R6), V17.H[2]
+	VLD1 (R7), V17.H[3]
+	WORD $0x0e217a31 // fcvtl v17.4s, v17.4h
+	WORD $0x6e22de31 // fmul v17.4s, v17.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4f879231 // fmul.4s v17, v17, v7[0]
+	WORD $0x6e31dc63 // fmul v3.4s, v3.4s, v17.4s
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	ADD $66, R4, R4
+	ADD $66, R5, R5
+	ADD $66, R6, R6
+	ADD $66, R7, R7
 	ADD $320, R8, R8
 	SUBS $1, R9, R9
 	BNE block28
@@ -5463,6 +6227,10894 @@ block28:
 	ADD R2<<2, R1, R1
 	SUBS $1, R3, R3
 	BNE group27
+	RET
+
+// func gemvIQ2XSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ2XSNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ2XS(SB), R10
+	MOVD $·signsEven(SB), R11
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	WORD $0x4f00e422 // movi v2.16b, #1
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group29:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block30:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc3a088 // ldur q8, [x4, #58]
+	WORD $0x6f0c0509 // ushr v9, v8, #4 of 8 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4e097908 // zip2 v8.16b, v8.16b, v9.16b
+	WORD $0x4f095508 // shl v8, v8, #1 of 8 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x2f08a50a // uxtl v10.8h, v8.8b
+	WORD $0x0f10a54b // sxtl v11.4s, v10.4h
+	WORD $0x4f10a54c // sxtl2 v12.4s, v10.8h
+	WORD $0x6f08a50d // uxtl2 v13.8h, v8.16b
+	WORD $0x0f10a5ae // sxtl v14.4s, v13.4h
+	WORD $0x4f10a5af // sxtl2 v15.4s, v13.8h
+	MOVHU 2(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 4(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x0e32c214 // smull v20.8h, v16.8b, v18.8b
+	WORD $0x4e328214 // smlal2 v20.8h, v16.16b, v18.16b
+	WORD $0x4e602a93 // saddlp v19.4s, v20.8h
+	WORD $0x6f8b0264 // mla.4s v4, v19, v11[0]
+	MOVHU 6(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F21
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F22
+	MOVHU 8(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361eb5 // eor v21.16b, v21.16b, v22.16b
+	WORD $0x6e3686b5 // sub v21.16b, v21.16b, v22.16b
+	WORD $0x3dc00517 // ldr q23, [x8, #16]
+	WORD $0x0e37c2b9 // smull v25.8h, v21.8b, v23.8b
+	WORD $0x4e3782b9 // smlal2 v25.8h, v21.16b, v23.16b
+	WORD $0x4e602b38 // saddlp v24.4s, v25.8h
+	WORD $0x6fab0304 // mla.4s v4, v24, v11[1]
+	MOVHU 10(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F26
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F27
+	MOVHU 12(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1f5a // eor v26.16b, v26.16b, v27.16b
+	WORD $0x6e3b875a // sub v26.16b, v26.16b, v27.16b
+	WORD $0x3dc0091c // ldr q28, [x8, #32]
+	WORD $0x0e3cc35e // smull v30.8h, v26.8b, v28.8b
+	WORD $0x4e3c835e // smlal2 v30.8h, v26.16b, v28.16b
+	WORD $0x4e602bdd // saddlp v29.4s, v30.8h
+	WORD $0x6f8b0ba4 // mla.4s v4, v29, v11[2]
+	MOVHU 14(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F31
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F9
+	MOVHU 16(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291fff // eor v31.16b, v31.16b, v9.16b
+	WORD $0x6e2987ff // sub v31.16b, v31.16b, v9.16b
+	WORD $0x3dc00d0a // ldr q10, [x8, #48]
+	WORD $0x0e2ac3e8 // smull v8.8h, v31.8b, v10.8b
+	WORD $0x4e2a83e8 // smlal2 v8.8h, v31.16b, v10.16b
+	WORD $0x4e60290d // saddlp v13.4s, v8.8h
+	WORD $0x6fab09a4 // mla.4s v4, v13, v11[3]
+	MOVHU 18(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F17
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F20
+	MOVHU 20(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341e31 // eor v17.16b, v17.16b, v20.16b
+	WORD $0x6e348631 // sub v17.16b, v17.16b, v20.16b
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x0e30c233 // smull v19.8h, v17.8b, v16.8b
+	WORD $0x4e308233 // smlal2 v19.8h, v17.16b, v16.16b
+	WORD $0x4e602a72 // saddlp v18.4s, v19.8h
+	WORD $0x6f8c0244 // mla.4s v4, v18, v12[0]
+	MOVHU 22(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 24(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ed6 // eor v22.16b, v22.16b, v25.16b
+	WORD $0x6e3986d6 // sub v22.16b, v22.16b, v25.16b
+	WORD $0x3dc01515 // ldr q21, [x8, #80]
+	WORD $0x0e35c2d8 // smull v24.8h, v22.8b, v21.8b
+	WORD $0x4e3582d8 // smlal2 v24.8h, v22.16b, v21.16b
+	WORD $0x4e602b17 // saddlp v23.4s, v24.8h
+	WORD $0x6fac02e4 // mla.4s v4, v23, v12[1]
+	MOVHU 26(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F27
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F30
+	MOVHU 28(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1f7b // eor v27.16b, v27.16b, v30.16b
+	WORD $0x6e3e877b // sub v27.16b, v27.16b, v30.16b
+	WORD $0x3dc0191a // ldr q26, [x8, #96]
+	WORD $0x0e3ac37d // smull v29.8h, v27.8b, v26.8b
+	WORD $0x4e3a837d // smlal2 v29.8h, v27.16b, v26.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x6f8c0b84 // mla.4s v4, v28, v12[2]
+	MOVHU 30(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F9
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F8
+	MOVHU 32(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281d29 // eor v9.16b, v9.16b, v8.16b
+	WORD $0x6e288529 // sub v9.16b, v9.16b, v8.16b
+	WORD $0x3dc01d1f // ldr q31, [x8, #112]
+	WORD $0x0e3fc12d // smull v13.8h, v9.8b, v31.8b
+	WORD $0x4e3f812d // smlal2 v13.8h, v9.16b, v31.16b
+	WORD $0x4e6029aa // saddlp v10.4s, v13.8h
+	WORD $0x6fac0944 // mla.4s v4, v10, v12[3]
+	MOVHU 34(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F20
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F19
+	MOVHU 36(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e94 // eor v20.16b, v20.16b, v19.16b
+	WORD $0x6e338694 // sub v20.16b, v20.16b, v19.16b
+	WORD $0x3dc02111 // ldr q17, [x8, #128]
+	WORD $0x0e31c292 // smull v18.8h, v20.8b, v17.8b
+	WORD $0x4e318292 // smlal2 v18.8h, v20.16b, v17.16b
+	WORD $0x4e602a50 // saddlp v16.4s, v18.8h
+	WORD $0x6f8e0204 // mla.4s v4, v16, v14[0]
+	MOVHU 38(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F24
+	MOVHU 40(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f39 // eor v25.16b, v25.16b, v24.16b
+	WORD $0x6e388739 // sub v25.16b, v25.16b, v24.16b
+	WORD $0x3dc02516 // ldr q22, [x8, #144]
+	WORD $0x0e36c337 // smull v23.8h, v25.8b, v22.8b
+	WORD $0x4e368337 // smlal2 v23.8h, v25.16b, v22.16b
+	WORD $0x4e602af5 // saddlp v21.4s, v23.8h
+	WORD $0x6fae02a4 // mla.4s v4, v21, v14[1]
+	MOVHU 42(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F30
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 44(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1fde // eor v30.16b, v30.16b, v29.16b
+	WORD $0x6e3d87de // sub v30.16b, v30.16b, v29.16b
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x0e3bc3dc // smull v28.8h, v30.8b, v27.8b
+	WORD $0x4e3b83dc // smlal2 v28.8h, v30.16b, v27.16b
+	WORD $0x4e602b9a // saddlp v26.4s, v28.8h
+	WORD $0x6f8e0b44 // mla.4s v4, v26, v14[2]
+	MOVHU 46(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F8
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F13
+	MOVHU 48(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d08 // eor v8.16b, v8.16b, v13.16b
+	WORD $0x6e2d8508 // sub v8.16b, v8.16b, v13.16b
+	WORD $0x3dc02d09 // ldr q9, [x8, #176]
+	WORD $0x0e29c10a // smull v10.8h, v8.8b, v9.8b
+	WORD $0x4e29810a // smlal2 v10.8h, v8.16b, v9.16b
+	WORD $0x4e60295f // saddlp v31.4s, v10.8h
+	WORD $0x6fae0be4 // mla.4s v4, v31, v14[3]
+	MOVHU 50(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F19
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F18
+	MOVHU 52(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e73 // eor v19.16b, v19.16b, v18.16b
+	WORD $0x6e328673 // sub v19.16b, v19.16b, v18.16b
+	WORD $0x3dc03114 // ldr q20, [x8, #192]
+	WORD $0x0e34c270 // smull v16.8h, v19.8b, v20.8b
+	WORD $0x4e348270 // smlal2 v16.8h, v19.16b, v20.16b
+	WORD $0x4e602a11 // saddlp v17.4s, v16.8h
+	WORD $0x6f8f0224 // mla.4s v4, v17, v15[0]
+	MOVHU 54(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F24
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F23
+	MOVHU 56(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f18 // eor v24.16b, v24.16b, v23.16b
+	WORD $0x6e378718 // sub v24.16b, v24.16b, v23.16b
+	WORD $0x3dc03519 // ldr q25, [x8, #208]
+	WORD $0x0e39c315 // smull v21.8h, v24.8b, v25.8b
+	WORD $0x4e398315 // smlal2 v21.8h, v24.16b, v25.16b
+	WORD $0x4e602ab6 // saddlp v22.4s, v21.8h
+	WORD $0x6faf02c4 // mla.4s v4, v22, v15[1]
+	MOVHU 58(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F29
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 60(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x0e3ec3ba // smull v26.8h, v29.8b, v30.8b
+	WORD $0x4e3e83ba // smlal2 v26.8h, v29.16b, v30.16b
+	WORD $0x4e602b5b // saddlp v27.4s, v26.8h
+	WORD $0x6f8f0b64 // mla.4s v4, v27, v15[2]
+	MOVHU 62(R4), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F13
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 64(R4), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc03d08 // ldr q8, [x8, #240]
+	WORD $0x0e28c1bf // smull v31.8h, v13.8b, v8.8b
+	WORD $0x4e2881bf // smlal2 v31.8h, v13.16b, v8.16b
+	WORD $0x4e602be9 // saddlp v9.4s, v31.8h
+	WORD $0x6faf0924 // mla.4s v4, v9, v15[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc3a0b2 // ldur q18, [x5, #58]
+	WORD $0x6f0c0650 // ushr v16, v18, #4 of 8 bits
+	WORD $0x4e211e52 // and v18.16b, v18.16b, v1.16b
+	WORD $0x4e107a52 // zip2 v18.16b, v18.16b, v16.16b
+	WORD $0x4f095652 // shl v18, v18, #1 of 8 bits
+	WORD $0x4ea21e52 // orr v18.16b, v18.16b, v2.16b
+	WORD $0x2f08a653 // uxtl v19.8h, v18.8b
+	WORD $0x0f10a674 // sxtl v20.4s, v19.4h
+	WORD $0x4f10a671 // sxtl2 v17.4s, v19.8h
+	WORD $0x6f08a657 // uxtl2 v23.8h, v18.16b
+	WORD $0x0f10a6f5 // sxtl v21.4s, v23.4h
+	WORD $0x4f10a6f8 // sxtl2 v24.4s, v23.8h
+	MOVHU 2(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F22
+	MOVHU 4(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361f39 // eor v25.16b, v25.16b, v22.16b
+	WORD $0x6e368739 // sub v25.16b, v25.16b, v22.16b
+	WORD $0x3dc0011c // ldr q28, [x8, #0]
+	WORD $0x0e3cc33d // smull v29.8h, v25.8b, v28.8b
+	WORD $0x4e3c833d // smlal2 v29.8h, v25.16b, v28.16b
+	WORD $0x4e602bba // saddlp v26.4s, v29.8h
+	WORD $0x6f940345 // mla.4s v5, v26, v20[0]
+	MOVHU 6(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F30
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F27
+	MOVHU 8(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1fde // eor v30.16b, v30.16b, v27.16b
+	WORD $0x6e3b87de // sub v30.16b, v30.16b, v27.16b
+	WORD $0x3dc0050a // ldr q10, [x8, #16]
+	WORD $0x0e2ac3cd // smull v13.8h, v30.8b, v10.8b
+	WORD $0x4e2a83cd // smlal2 v13.8h, v30.16b, v10.16b
+	WORD $0x4e6029bf // saddlp v31.4s, v13.8h
+	WORD $0x6fb403e5 // mla.4s v5, v31, v20[1]
+	MOVHU 10(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F8
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F9
+	MOVHU 12(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d08 // eor v8.16b, v8.16b, v9.16b
+	WORD $0x6e298508 // sub v8.16b, v8.16b, v9.16b
+	WORD $0x3dc0090b // ldr q11, [x8, #32]
+	WORD $0x0e2bc10e // smull v14.8h, v8.8b, v11.8b
+	WORD $0x4e2b810e // smlal2 v14.8h, v8.16b, v11.16b
+	WORD $0x4e6029cc // saddlp v12.4s, v14.8h
+	WORD $0x6f940985 // mla.4s v5, v12, v20[2]
+	MOVHU 14(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F15
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F16
+	MOVHU 16(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301def // eor v15.16b, v15.16b, v16.16b
+	WORD $0x6e3085ef // sub v15.16b, v15.16b, v16.16b
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x0e33c1f2 // smull v18.8h, v15.8b, v19.8b
+	WORD $0x4e3381f2 // smlal2 v18.8h, v15.16b, v19.16b
+	WORD $0x4e602a57 // saddlp v23.4s, v18.8h
+	WORD $0x6fb40ae5 // mla.4s v5, v23, v20[3]
+	MOVHU 18(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 20(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1ed6 // eor v22.16b, v22.16b, v29.16b
+	WORD $0x6e3d86d6 // sub v22.16b, v22.16b, v29.16b
+	WORD $0x3dc01119 // ldr q25, [x8, #64]
+	WORD $0x0e39c2da // smull v26.8h, v22.8b, v25.8b
+	WORD $0x4e3982da // smlal2 v26.8h, v22.16b, v25.16b
+	WORD $0x4e602b5c // saddlp v28.4s, v26.8h
+	WORD $0x6f910385 // mla.4s v5, v28, v17[0]
+	MOVHU 22(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F27
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F13
+	MOVHU 24(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1f7b // eor v27.16b, v27.16b, v13.16b
+	WORD $0x6e2d877b // sub v27.16b, v27.16b, v13.16b
+	WORD $0x3dc0151e // ldr q30, [x8, #80]
+	WORD $0x0e3ec37f // smull v31.8h, v27.8b, v30.8b
+	WORD $0x4e3e837f // smlal2 v31.8h, v27.16b, v30.16b
+	WORD $0x4e602bea // saddlp v10.4s, v31.8h
+	WORD $0x6fb10145 // mla.4s v5, v10, v17[1]
+	MOVHU 26(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F9
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F14
+	MOVHU 28(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1d29 // eor v9.16b, v9.16b, v14.16b
+	WORD $0x6e2e8529 // sub v9.16b, v9.16b, v14.16b
+	WORD $0x3dc01908 // ldr q8, [x8, #96]
+	WORD $0x0e28c12c // smull v12.8h, v9.8b, v8.8b
+	WORD $0x4e28812c // smlal2 v12.8h, v9.16b, v8.16b
+	WORD $0x4e60298b // saddlp v11.4s, v12.8h
+	WORD $0x6f910965 // mla.4s v5, v11, v17[2]
+	MOVHU 30(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F18
+	MOVHU 32(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e10 // eor v16.16b, v16.16b, v18.16b
+	WORD $0x6e328610 // sub v16.16b, v16.16b, v18.16b
+	WORD $0x3dc01d0f // ldr q15, [x8, #112]
+	WORD $0x0e2fc217 // smull v23.8h, v16.8b, v15.8b
+	WORD $0x4e2f8217 // smlal2 v23.8h, v16.16b, v15.16b
+	WORD $0x4e602af3 // saddlp v19.4s, v23.8h
+	WORD $0x6fb10a65 // mla.4s v5, v19, v17[3]
+	MOVHU 34(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F29
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F26
+	MOVHU 36(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1fbd // eor v29.16b, v29.16b, v26.16b
+	WORD $0x6e3a87bd // sub v29.16b, v29.16b, v26.16b
+	WORD $0x3dc02116 // ldr q22, [x8, #128]
+	WORD $0x0e36c3bc // smull v28.8h, v29.8b, v22.8b
+	WORD $0x4e3683bc // smlal2 v28.8h, v29.16b, v22.16b
+	WORD $0x4e602b99 // saddlp v25.4s, v28.8h
+	WORD $0x6f950325 // mla.4s v5, v25, v21[0]
+	MOVHU 38(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F13
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F31
+	MOVHU 40(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1dad // eor v13.16b, v13.16b, v31.16b
+	WORD $0x6e3f85ad // sub v13.16b, v13.16b, v31.16b
+	WORD $0x3dc0251b // ldr q27, [x8, #144]
+	WORD $0x0e3bc1aa // smull v10.8h, v13.8b, v27.8b
+	WORD $0x4e3b81aa // smlal2 v10.8h, v13.16b, v27.16b
+	WORD $0x4e60295e // saddlp v30.4s, v10.8h
+	WORD $0x6fb503c5 // mla.4s v5, v30, v21[1]
+	MOVHU 42(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F14
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F12
+	MOVHU 44(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1dce // eor v14.16b, v14.16b, v12.16b
+	WORD $0x6e2c85ce // sub v14.16b, v14.16b, v12.16b
+	WORD $0x3dc02909 // ldr q9, [x8, #160]
+	WORD $0x0e29c1cb // smull v11.8h, v14.8b, v9.8b
+	WORD $0x4e2981cb // smlal2 v11.8h, v14.16b, v9.16b
+	WORD $0x4e602968 // saddlp v8.4s, v11.8h
+	WORD $0x6f950905 // mla.4s v5, v8, v21[2]
+	MOVHU 46(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F18
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F23
+	MOVHU 48(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371e52 // eor v18.16b, v18.16b, v23.16b
+	WORD $0x6e378652 // sub v18.16b, v18.16b, v23.16b
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x0e30c253 // smull v19.8h, v18.8b, v16.8b
+	WORD $0x4e308253 // smlal2 v19.8h, v18.16b, v16.16b
+	WORD $0x4e602a6f // saddlp v15.4s, v19.8h
+	WORD $0x6fb509e5 // mla.4s v5, v15, v21[3]
+	MOVHU 50(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F26
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 52(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f5a // eor v26.16b, v26.16b, v28.16b
+	WORD $0x6e3c875a // sub v26.16b, v26.16b, v28.16b
+	WORD $0x3dc0311d // ldr q29, [x8, #192]
+	WORD $0x0e3dc359 // smull v25.8h, v26.8b, v29.8b
+	WORD $0x4e3d8359 // smlal2 v25.8h, v26.16b, v29.16b
+	WORD $0x4e602b36 // saddlp v22.4s, v25.8h
+	WORD $0x6f9802c5 // mla.4s v5, v22, v24[0]
+	MOVHU 54(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F31
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 56(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1fff // eor v31.16b, v31.16b, v10.16b
+	WORD $0x6e2a87ff // sub v31.16b, v31.16b, v10.16b
+	WORD $0x3dc0350d // ldr q13, [x8, #208]
+	WORD $0x0e2dc3fe // smull v30.8h, v31.8b, v13.8b
+	WORD $0x4e2d83fe // smlal2 v30.8h, v31.16b, v13.16b
+	WORD $0x4e602bdb // saddlp v27.4s, v30.8h
+	WORD $0x6fb80365 // mla.4s v5, v27, v24[1]
+	MOVHU 58(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F12
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 60(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0390e // ldr q14, [x8, #224]
+	WORD $0x0e2ec188 // smull v8.8h, v12.8b, v14.8b
+	WORD $0x4e2e8188 // smlal2 v8.8h, v12.16b, v14.16b
+	WORD $0x4e602909 // saddlp v9.4s, v8.8h
+	WORD $0x6f980925 // mla.4s v5, v9, v24[2]
+	MOVHU 62(R5), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F23
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F19
+	MOVHU 64(R5), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331ef7 // eor v23.16b, v23.16b, v19.16b
+	WORD $0x6e3386f7 // sub v23.16b, v23.16b, v19.16b
+	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x0e32c2ef // smull v15.8h, v23.8b, v18.8b
+	WORD $0x4e3282ef // smlal2 v15.8h, v23.16b, v18.16b
+	WORD $0x4e6029f0 // saddlp v16.4s, v15.8h
+	WORD $0x6fb80a05 // mla.4s v5, v16, v24[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc3a0dc // ldur q28, [x6, #58]
+	WORD $0x6f0c0799 // ushr v25, v28, #4 of 8 bits
+	WORD $0x4e211f9c // and v28.16b, v28.16b, v1.16b
+	WORD $0x4e197b9c // zip2 v28.16b, v28.16b, v25.16b
+	WORD $0x4f09579c // shl v28, v28, #1 of 8 bits
+	WORD $0x4ea21f9c // orr v28.16b, v28.16b, v2.16b
+	WORD $0x2f08a79a // uxtl v26.8h, v28.8b
+	WORD $0x0f10a75d // sxtl v29.4s, v26.4h
+	WORD $0x4f10a756 // sxtl2 v22.4s, v26.8h
+	WORD $0x6f08a78a // uxtl2 v10.8h, v28.16b
+	WORD $0x0f10a55e // sxtl v30.4s, v10.4h
+	WORD $0x4f10a55f // sxtl2 v31.4s, v10.8h
+	MOVHU 2(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F13
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F27
+	MOVHU 4(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1dad // eor v13.16b, v13.16b, v27.16b
+	WORD $0x6e3b85ad // sub v13.16b, v13.16b, v27.16b
+	WORD $0x3dc0010b // ldr q11, [x8, #0]
+	WORD $0x0e2bc1ac // smull v12.8h, v13.8b, v11.8b
+	WORD $0x4e2b81ac // smlal2 v12.8h, v13.16b, v11.16b
+	WORD $0x4e602988 // saddlp v8.4s, v12.8h
+	WORD $0x6f9d0106 // mla.4s v6, v8, v29[0]
+	MOVHU 6(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F14
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F9
+	MOVHU 8(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291dce // eor v14.16b, v14.16b, v9.16b
+	WORD $0x6e2985ce // sub v14.16b, v14.16b, v9.16b
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x0e33c1d7 // smull v23.8h, v14.8b, v19.8b
+	WORD $0x4e3381d7 // smlal2 v23.8h, v14.16b, v19.16b
+	WORD $0x4e602aef // saddlp v15.4s, v23.8h
+	WORD $0x6fbd01e6 // mla.4s v6, v15, v29[1]
+	MOVHU 10(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F18
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F16
+	MOVHU 12(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e52 // eor v18.16b, v18.16b, v16.16b
+	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x0e34c255 // smull v21.8h, v18.8b, v20.8b
+	WORD $0x4e348255 // smlal2 v21.8h, v18.16b, v20.16b
+	WORD $0x4e602ab1 // saddlp v17.4s, v21.8h
+	WORD $0x6f9d0a26 // mla.4s v6, v17, v29[2]
+	MOVHU 14(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F24
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 16(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc00d1a // ldr q26, [x8, #48]
+	WORD $0x0e3ac31c // smull v28.8h, v24.8b, v26.8b
+	WORD $0x4e3a831c // smlal2 v28.8h, v24.16b, v26.16b
+	WORD $0x4e602b8a // saddlp v10.4s, v28.8h
+	WORD $0x6fbd0946 // mla.4s v6, v10, v29[3]
+	MOVHU 18(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F27
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F12
+	MOVHU 20(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1f7b // eor v27.16b, v27.16b, v12.16b
+	WORD $0x6e2c877b // sub v27.16b, v27.16b, v12.16b
+	WORD $0x3dc0110d // ldr q13, [x8, #64]
+	WORD $0x0e2dc368 // smull v8.8h, v27.8b, v13.8b
+	WORD $0x4e2d8368 // smlal2 v8.8h, v27.16b, v13.16b
+	WORD $0x4e60290b // saddlp v11.4s, v8.8h
+	WORD $0x6f960166 // mla.4s v6, v11, v22[0]
+	MOVHU 22(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F9
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F23
+	MOVHU 24(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371d29 // eor v9.16b, v9.16b, v23.16b
+	WORD $0x6e378529 // sub v9.16b, v9.16b, v23.16b
+	WORD $0x3dc0150e // ldr q14, [x8, #80]
+	WORD $0x0e2ec12f // smull v15.8h, v9.8b, v14.8b
+	WORD $0x4e2e812f // smlal2 v15.8h, v9.16b, v14.16b
+	WORD $0x4e6029f3 // saddlp v19.4s, v15.8h
+	WORD $0x6fb60266 // mla.4s v6, v19, v22[1]
+	MOVHU 26(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F21
+	MOVHU 28(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e10 // eor v16.16b, v16.16b, v21.16b
+	WORD $0x6e358610 // sub v16.16b, v16.16b, v21.16b
+	WORD $0x3dc01912 // ldr q18, [x8, #96]
+	WORD $0x0e32c211 // smull v17.8h, v16.8b, v18.8b
+	WORD $0x4e328211 // smlal2 v17.8h, v16.16b, v18.16b
+	WORD $0x4e602a34 // saddlp v20.4s, v17.8h
+	WORD $0x6f960a86 // mla.4s v6, v20, v22[2]
+	MOVHU 30(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F28
+	MOVHU 32(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f39 // eor v25.16b, v25.16b, v28.16b
+	WORD $0x6e3c8739 // sub v25.16b, v25.16b, v28.16b
+	WORD $0x3dc01d18 // ldr q24, [x8, #112]
+	WORD $0x0e38c32a // smull v10.8h, v25.8b, v24.8b
+	WORD $0x4e38832a // smlal2 v10.8h, v25.16b, v24.16b
+	WORD $0x4e60295a // saddlp v26.4s, v10.8h
+	WORD $0x6fb60b46 // mla.4s v6, v26, v22[3]
+	MOVHU 34(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F12
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F8
+	MOVHU 36(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281d8c // eor v12.16b, v12.16b, v8.16b
+	WORD $0x6e28858c // sub v12.16b, v12.16b, v8.16b
+	WORD $0x3dc0211b // ldr q27, [x8, #128]
+	WORD $0x0e3bc18b // smull v11.8h, v12.8b, v27.8b
+	WORD $0x4e3b818b // smlal2 v11.8h, v12.16b, v27.16b
+	WORD $0x4e60296d // saddlp v13.4s, v11.8h
+	WORD $0x6f9e01a6 // mla.4s v6, v13, v30[0]
+	MOVHU 38(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F23
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F15
+	MOVHU 40(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1ef7 // eor v23.16b, v23.16b, v15.16b
+	WORD $0x6e2f86f7 // sub v23.16b, v23.16b, v15.16b
+	WORD $0x3dc02509 // ldr q9, [x8, #144]
+	WORD $0x0e29c2f3 // smull v19.8h, v23.8b, v9.8b
+	WORD $0x4e2982f3 // smlal2 v19.8h, v23.16b, v9.16b
+	WORD $0x4e602a6e // saddlp v14.4s, v19.8h
+	WORD $0x6fbe01c6 // mla.4s v6, v14, v30[1]
+	MOVHU 42(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F21
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 44(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311eb5 // eor v21.16b, v21.16b, v17.16b
+	WORD $0x6e3186b5 // sub v21.16b, v21.16b, v17.16b
+	WORD $0x3dc02910 // ldr q16, [x8, #160]
+	WORD $0x0e30c2b4 // smull v20.8h, v21.8b, v16.8b
+	WORD $0x4e3082b4 // smlal2 v20.8h, v21.16b, v16.16b
+	WORD $0x4e602a92 // saddlp v18.4s, v20.8h
+	WORD $0x6f9e0a46 // mla.4s v6, v18, v30[2]
+	MOVHU 46(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F28
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 48(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1f9c // eor v28.16b, v28.16b, v10.16b
+	WORD $0x6e2a879c // sub v28.16b, v28.16b, v10.16b
+	WORD $0x3dc02d19 // ldr q25, [x8, #176]
+	WORD $0x0e39c39a // smull v26.8h, v28.8b, v25.8b
+	WORD $0x4e39839a // smlal2 v26.8h, v28.16b, v25.16b
+	WORD $0x4e602b58 // saddlp v24.4s, v26.8h
+	WORD $0x6fbe0b06 // mla.4s v6, v24, v30[3]
+	MOVHU 50(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F8
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 52(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d08 // eor v8.16b, v8.16b, v11.16b
+	WORD $0x6e2b8508 // sub v8.16b, v8.16b, v11.16b
+	WORD $0x3dc0310c // ldr q12, [x8, #192]
+	WORD $0x0e2cc10d // smull v13.8h, v8.8b, v12.8b
+	WORD $0x4e2c810d // smlal2 v13.8h, v8.16b, v12.16b
+	WORD $0x4e6029bb // saddlp v27.4s, v13.8h
+	WORD $0x6f9f0366 // mla.4s v6, v27, v31[0]
+	MOVHU 54(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F15
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F19
+	MOVHU 56(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331def // eor v15.16b, v15.16b, v19.16b
+	WORD $0x6e3385ef // sub v15.16b, v15.16b, v19.16b
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x0e37c1ee // smull v14.8h, v15.8b, v23.8b
+	WORD $0x4e3781ee // smlal2 v14.8h, v15.16b, v23.16b
+	WORD $0x4e6029c9 // saddlp v9.4s, v14.8h
+	WORD $0x6fbf0126 // mla.4s v6, v9, v31[1]
+	MOVHU 58(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F17
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F20
+	MOVHU 60(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341e31 // eor v17.16b, v17.16b, v20.16b
+	WORD $0x6e348631 // sub v17.16b, v17.16b, v20.16b
+	WORD $0x3dc03915 // ldr q21, [x8, #224]
+	WORD $0x0e35c232 // smull v18.8h, v17.8b, v21.8b
+	WORD $0x4e358232 // smlal2 v18.8h, v17.16b, v21.16b
+	WORD $0x4e602a50 // saddlp v16.4s, v18.8h
+	WORD $0x6f9f0a06 // mla.4s v6, v16, v31[2]
+	MOVHU 62(R6), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F26
+	MOVHU 64(R6), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1d4a // eor v10.16b, v10.16b, v26.16b
+	WORD $0x6e3a854a // sub v10.16b, v10.16b, v26.16b
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x0e3cc158 // smull v24.8h, v10.8b, v28.8b
+	WORD $0x4e3c8158 // smlal2 v24.8h, v10.16b, v28.16b
+	WORD $0x4e602b19 // saddlp v25.4s, v24.8h
+	WORD $0x6fbf0b26 // mla.4s v6, v25, v31[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc3a0eb // ldur q11, [x7, #58]
+	WORD $0x6f0c056d // ushr v13, v11, #4 of 8 bits
+	WORD $0x4e211d6b // and v11.16b, v11.16b, v1.16b
+	WORD $0x4e0d796b // zip2 v11.16b, v11.16b, v13.16b
+	WORD $0x4f09556b // shl v11, v11, #1 of 8 bits
+	WORD $0x4ea21d6b // orr v11.16b, v11.16b, v2.16b
+	WORD $0x2f08a568 // uxtl v8.8h, v11.8b
+	WORD $0x0f10a50c // sxtl v12.4s, v8.4h
+	WORD $0x4f10a51b // sxtl2 v27.4s, v8.8h
+	WORD $0x6f08a573 // uxtl2 v19.8h, v11.16b
+	WORD $0x0f10a66e // sxtl v14.4s, v19.4h
+	WORD $0x4f10a66f // sxtl2 v15.4s, v19.8h
+	MOVHU 2(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F23
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F9
+	MOVHU 4(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291ef7 // eor v23.16b, v23.16b, v9.16b
+	WORD $0x6e2986f7 // sub v23.16b, v23.16b, v9.16b
+	WORD $0x3dc00114 // ldr q20, [x8, #0]
+	WORD $0x0e34c2f1 // smull v17.8h, v23.8b, v20.8b
+	WORD $0x4e3482f1 // smlal2 v17.8h, v23.16b, v20.16b
+	WORD $0x4e602a32 // saddlp v18.4s, v17.8h
+	WORD $0x6f8c0247 // mla.4s v7, v18, v12[0]
+	MOVHU 6(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F21
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F16
+	MOVHU 8(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301eb5 // eor v21.16b, v21.16b, v16.16b
+	WORD $0x6e3086b5 // sub v21.16b, v21.16b, v16.16b
+	WORD $0x3dc0051a // ldr q26, [x8, #16]
+	WORD $0x0e3ac2aa // smull v10.8h, v21.8b, v26.8b
+	WORD $0x4e3a82aa // smlal2 v10.8h, v21.16b, v26.16b
+	WORD $0x4e602958 // saddlp v24.4s, v10.8h
+	WORD $0x6fac0307 // mla.4s v7, v24, v12[1]
+	MOVHU 10(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F28
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F25
+	MOVHU 12(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f9c // eor v28.16b, v28.16b, v25.16b
+	WORD $0x6e39879c // sub v28.16b, v28.16b, v25.16b
+	WORD $0x3dc0091d // ldr q29, [x8, #32]
+	WORD $0x0e3dc39e // smull v30.8h, v28.8b, v29.8b
+	WORD $0x4e3d839e // smlal2 v30.8h, v28.16b, v29.16b
+	WORD $0x4e602bd6 // saddlp v22.4s, v30.8h
+	WORD $0x6f8c0ac7 // mla.4s v7, v22, v12[2]
+	MOVHU 14(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F31
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F13
+	MOVHU 16(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1fff // eor v31.16b, v31.16b, v13.16b
+	WORD $0x6e2d87ff // sub v31.16b, v31.16b, v13.16b
+	WORD $0x3dc00d08 // ldr q8, [x8, #48]
+	WORD $0x0e28c3eb // smull v11.8h, v31.8b, v8.8b
+	WORD $0x4e2883eb // smlal2 v11.8h, v31.16b, v8.16b
+	WORD $0x4e602973 // saddlp v19.4s, v11.8h
+	WORD $0x6fac0a67 // mla.4s v7, v19, v12[3]
+	MOVHU 18(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F9
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F17
+	MOVHU 20(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d29 // eor v9.16b, v9.16b, v17.16b
+	WORD $0x6e318529 // sub v9.16b, v9.16b, v17.16b
+	WORD $0x3dc01117 // ldr q23, [x8, #64]
+	WORD $0x0e37c132 // smull v18.8h, v9.8b, v23.8b
+	WORD $0x4e378132 // smlal2 v18.8h, v9.16b, v23.16b
+	WORD $0x4e602a54 // saddlp v20.4s, v18.8h
+	WORD $0x6f9b0287 // mla.4s v7, v20, v27[0]
+	MOVHU 22(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F16
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F10
+	MOVHU 24(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1e10 // eor v16.16b, v16.16b, v10.16b
+	WORD $0x6e2a8610 // sub v16.16b, v16.16b, v10.16b
+	WORD $0x3dc01515 // ldr q21, [x8, #80]
+	WORD $0x0e35c218 // smull v24.8h, v16.8b, v21.8b
+	WORD $0x4e358218 // smlal2 v24.8h, v16.16b, v21.16b
+	WORD $0x4e602b1a // saddlp v26.4s, v24.8h
+	WORD $0x6fbb0347 // mla.4s v7, v26, v27[1]
+	MOVHU 26(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F25
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F30
+	MOVHU 28(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1f39 // eor v25.16b, v25.16b, v30.16b
+	WORD $0x6e3e8739 // sub v25.16b, v25.16b, v30.16b
+	WORD $0x3dc0191c // ldr q28, [x8, #96]
+	WORD $0x0e3cc336 // smull v22.8h, v25.8b, v28.8b
+	WORD $0x4e3c8336 // smlal2 v22.8h, v25.16b, v28.16b
+	WORD $0x4e602add // saddlp v29.4s, v22.8h
+	WORD $0x6f9b0ba7 // mla.4s v7, v29, v27[2]
+	MOVHU 30(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F13
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F11
+	MOVHU 32(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1dad // eor v13.16b, v13.16b, v11.16b
+	WORD $0x6e2b85ad // sub v13.16b, v13.16b, v11.16b
+	WORD $0x3dc01d1f // ldr q31, [x8, #112]
+	WORD $0x0e3fc1b3 // smull v19.8h, v13.8b, v31.8b
+	WORD $0x4e3f81b3 // smlal2 v19.8h, v13.16b, v31.16b
+	WORD $0x4e602a68 // saddlp v8.4s, v19.8h
+	WORD $0x6fbb0907 // mla.4s v7, v8, v27[3]
+	MOVHU 34(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F17
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F18
+	MOVHU 36(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e31 // eor v17.16b, v17.16b, v18.16b
+	WORD $0x6e328631 // sub v17.16b, v17.16b, v18.16b
+	WORD $0x3dc02109 // ldr q9, [x8, #128]
+	WORD $0x0e29c234 // smull v20.8h, v17.8b, v9.8b
+	WORD $0x4e298234 // smlal2 v20.8h, v17.16b, v9.16b
+	WORD $0x4e602a97 // saddlp v23.4s, v20.8h
+	WORD $0x6f8e02e7 // mla.4s v7, v23, v14[0]
+	MOVHU 38(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F10
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F24
+	MOVHU 40(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381d4a // eor v10.16b, v10.16b, v24.16b
+	WORD $0x6e38854a // sub v10.16b, v10.16b, v24.16b
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x0e30c15a // smull v26.8h, v10.8b, v16.8b
+	WORD $0x4e30815a // smlal2 v26.8h, v10.16b, v16.16b
+	WORD $0x4e602b55 // saddlp v21.4s, v26.8h
+	WORD $0x6fae02a7 // mla.4s v7, v21, v14[1]
+	MOVHU 42(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F30
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F22
+	MOVHU 44(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361fde // eor v30.16b, v30.16b, v22.16b
+	WORD $0x6e3687de // sub v30.16b, v30.16b, v22.16b
+	WORD $0x3dc02919 // ldr q25, [x8, #160]
+	WORD $0x0e39c3dd // smull v29.8h, v30.8b, v25.8b
+	WORD $0x4e3983dd // smlal2 v29.8h, v30.16b, v25.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x6f8e0b87 // mla.4s v7, v28, v14[2]
+	MOVHU 46(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F11
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F19
+	MOVHU 48(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331d6b // eor v11.16b, v11.16b, v19.16b
+	WORD $0x6e33856b // sub v11.16b, v11.16b, v19.16b
+	WORD $0x3dc02d0d // ldr q13, [x8, #176]
+	WORD $0x0e2dc168 // smull v8.8h, v11.8b, v13.8b
+	WORD $0x4e2d8168 // smlal2 v8.8h, v11.16b, v13.16b
+	WORD $0x4e60291f // saddlp v31.4s, v8.8h
+	WORD $0x6fae0be7 // mla.4s v7, v31, v14[3]
+	MOVHU 50(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F18
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F20
+	MOVHU 52(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341e52 // eor v18.16b, v18.16b, v20.16b
+	WORD $0x6e348652 // sub v18.16b, v18.16b, v20.16b
+	WORD $0x3dc03111 // ldr q17, [x8, #192]
+	WORD $0x0e31c257 // smull v23.8h, v18.8b, v17.8b
+	WORD $0x4e318257 // smlal2 v23.8h, v18.16b, v17.16b
+	WORD $0x4e602ae9 // saddlp v9.4s, v23.8h
+	WORD $0x6f8f0127 // mla.4s v7, v9, v15[0]
+	MOVHU 54(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F24
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F26
+	MOVHU 56(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f18 // eor v24.16b, v24.16b, v26.16b
+	WORD $0x6e3a8718 // sub v24.16b, v24.16b, v26.16b
+	WORD $0x3dc0350a // ldr q10, [x8, #208]
+	WORD $0x0e2ac315 // smull v21.8h, v24.8b, v10.8b
+	WORD $0x4e2a8315 // smlal2 v21.8h, v24.16b, v10.16b
+	WORD $0x4e602ab0 // saddlp v16.4s, v21.8h
+	WORD $0x6faf0207 // mla.4s v7, v16, v15[1]
+	MOVHU 58(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F22
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F29
+	MOVHU 60(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1ed6 // eor v22.16b, v22.16b, v29.16b
+	WORD $0x6e3d86d6 // sub v22.16b, v22.16b, v29.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x0e3ec2dc // smull v28.8h, v22.8b, v30.8b
+	WORD $0x4e3e82dc // smlal2 v28.8h, v22.16b, v30.16b
+	WORD $0x4e602b99 // saddlp v25.4s, v28.8h
+	WORD $0x6f8f0b27 // mla.4s v7, v25, v15[2]
+	MOVHU 62(R7), R13
+	AND $511, R13, R12
+	FMOVD (R10)(R12<<3), F19
+	LSR $9, R13, R12
+	FMOVD (R11)(R12<<3), F8
+	MOVHU 64(R7), R13
+	AND $511, R13, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	LSR $9, R13, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281e73 // eor v19.16b, v19.16b, v8.16b
+	WORD $0x6e288673 // sub v19.16b, v19.16b, v8.16b
+	WORD $0x3dc03d0b // ldr q11, [x8, #240]
+	WORD $0x0e2bc27f // smull v31.8h, v19.8b, v11.8b
+	WORD $0x4e2b827f // smlal2 v31.8h, v19.16b, v11.16b
+	WORD $0x4e602bed // saddlp v13.4s, v31.8h
+	WORD $0x6faf09a7 // mla.4s v7, v13, v15[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d14 // ldr q20, [x8, #304]
+	VLD1 (R4), V23.H[0]
+	VLD1 (R5), V23.H[1]
+	VLD1 (R6), V23.H[2]
+	VLD1 (R7), V23.H[3]
+	WORD $0x0e217af7 // fcvtl v23.4s, v23.4h
+	WORD $0x6e23def7 // fmul v23.4s, v23.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f9492f7 // fmul.4s v23, v23, v20[0]
+	WORD $0x6e37dc84 // fmul v4.4s, v4.4s, v23.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $74, R4, R4
+	ADD $74, R5, R5
+	ADD $74, R6, R6
+	ADD $74, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block30
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group29
+	RET
+
+// func gemvIQ2SNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ2SNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ2S(SB), R10
+	MOVD $·signsAll(SB), R11
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	WORD $0x4f00e422 // movi v2.16b, #1
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group31:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block32:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc42088 // ldur q8, [x4, #66]
+	WORD $0x6f0c0509 // ushr v9, v8, #4 of 8 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4e097908 // zip2 v8.16b, v8.16b, v9.16b
+	WORD $0x4f095508 // shl v8, v8, #1 of 8 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x2f08a50a // uxtl v10.8h, v8.8b
+	WORD $0x0f10a54b // sxtl v11.4s, v10.4h
+	WORD $0x4f10a54c // sxtl2 v12.4s, v10.8h
+	WORD $0x6f08a50d // uxtl2 v13.8h, v8.16b
+	WORD $0x0f10a5ae // sxtl v14.4s, v13.4h
+	WORD $0x4f10a5af // sxtl2 v15.4s, v13.8h
+	MOVBU 2(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 3(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 34(R4), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 35(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e10 // eor v16.16b, v16.16b, v17.16b
+	WORD $0x6e318610 // sub v16.16b, v16.16b, v17.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x0e32c214 // smull v20.8h, v16.8b, v18.8b
+	WORD $0x4e328214 // smlal2 v20.8h, v16.16b, v18.16b
+	WORD $0x4e602a93 // saddlp v19.4s, v20.8h
+	WORD $0x6f8b0264 // mla.4s v4, v19, v11[0]
+	MOVBU 4(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 5(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVBU 36(R4), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 37(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361eb5 // eor v21.16b, v21.16b, v22.16b
+	WORD $0x6e3686b5 // sub v21.16b, v21.16b, v22.16b
+	WORD $0x3dc00517 // ldr q23, [x8, #16]
+	WORD $0x0e37c2b9 // smull v25.8h, v21.8b, v23.8b
+	WORD $0x4e3782b9 // smlal2 v25.8h, v21.16b, v23.16b
+	WORD $0x4e602b38 // saddlp v24.4s, v25.8h
+	WORD $0x6fab0304 // mla.4s v4, v24, v11[1]
+	MOVBU 6(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 7(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	MOVBU 38(R4), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 39(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1f5a // eor v26.16b, v26.16b, v27.16b
+	WORD $0x6e3b875a // sub v26.16b, v26.16b, v27.16b
+	WORD $0x3dc0091c // ldr q28, [x8, #32]
+	WORD $0x0e3cc35e // smull v30.8h, v26.8b, v28.8b
+	WORD $0x4e3c835e // smlal2 v30.8h, v26.16b, v28.16b
+	WORD $0x4e602bdd // saddlp v29.4s, v30.8h
+	WORD $0x6f8b0ba4 // mla.4s v4, v29, v11[2]
+	MOVBU 8(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 9(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVBU 40(R4), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 41(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291fff // eor v31.16b, v31.16b, v9.16b
+	WORD $0x6e2987ff // sub v31.16b, v31.16b, v9.16b
+	WORD $0x3dc00d0a // ldr q10, [x8, #48]
+	WORD $0x0e2ac3e8 // smull v8.8h, v31.8b, v10.8b
+	WORD $0x4e2a83e8 // smlal2 v8.8h, v31.16b, v10.16b
+	WORD $0x4e60290d // saddlp v13.4s, v8.8h
+	WORD $0x6fab09a4 // mla.4s v4, v13, v11[3]
+	MOVBU 10(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 11(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVBU 42(R4), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 43(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341e31 // eor v17.16b, v17.16b, v20.16b
+	WORD $0x6e348631 // sub v17.16b, v17.16b, v20.16b
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x0e30c233 // smull v19.8h, v17.8b, v16.8b
+	WORD $0x4e308233 // smlal2 v19.8h, v17.16b, v16.16b
+	WORD $0x4e602a72 // saddlp v18.4s, v19.8h
+	WORD $0x6f8c0244 // mla.4s v4, v18, v12[0]
+	MOVBU 12(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 13(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 44(R4), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 45(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ed6 // eor v22.16b, v22.16b, v25.16b
+	WORD $0x6e3986d6 // sub v22.16b, v22.16b, v25.16b
+	WORD $0x3dc01515 // ldr q21, [x8, #80]
+	WORD $0x0e35c2d8 // smull v24.8h, v22.8b, v21.8b
+	WORD $0x4e3582d8 // smlal2 v24.8h, v22.16b, v21.16b
+	WORD $0x4e602b17 // saddlp v23.4s, v24.8h
+	WORD $0x6fac02e4 // mla.4s v4, v23, v12[1]
+	MOVBU 14(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 15(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	MOVBU 46(R4), R12
+	FMOVD (R11)(R12<<3), F30
+	MOVBU 47(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1f7b // eor v27.16b, v27.16b, v30.16b
+	WORD $0x6e3e877b // sub v27.16b, v27.16b, v30.16b
+	WORD $0x3dc0191a // ldr q26, [x8, #96]
+	WORD $0x0e3ac37d // smull v29.8h, v27.8b, v26.8b
+	WORD $0x4e3a837d // smlal2 v29.8h, v27.16b, v26.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x6f8c0b84 // mla.4s v4, v28, v12[2]
+	MOVBU 16(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 17(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVBU 48(R4), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 49(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281d29 // eor v9.16b, v9.16b, v8.16b
+	WORD $0x6e288529 // sub v9.16b, v9.16b, v8.16b
+	WORD $0x3dc01d1f // ldr q31, [x8, #112]
+	WORD $0x0e3fc12d // smull v13.8h, v9.8b, v31.8b
+	WORD $0x4e3f812d // smlal2 v13.8h, v9.16b, v31.16b
+	WORD $0x4e6029aa // saddlp v10.4s, v13.8h
+	WORD $0x6fac0944 // mla.4s v4, v10, v12[3]
+	MOVBU 18(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 19(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	MOVBU 50(R4), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 51(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e94 // eor v20.16b, v20.16b, v19.16b
+	WORD $0x6e338694 // sub v20.16b, v20.16b, v19.16b
+	WORD $0x3dc02111 // ldr q17, [x8, #128]
+	WORD $0x0e31c292 // smull v18.8h, v20.8b, v17.8b
+	WORD $0x4e318292 // smlal2 v18.8h, v20.16b, v17.16b
+	WORD $0x4e602a50 // saddlp v16.4s, v18.8h
+	WORD $0x6f8e0204 // mla.4s v4, v16, v14[0]
+	MOVBU 20(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 21(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 52(R4), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 53(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f39 // eor v25.16b, v25.16b, v24.16b
+	WORD $0x6e388739 // sub v25.16b, v25.16b, v24.16b
+	WORD $0x3dc02516 // ldr q22, [x8, #144]
+	WORD $0x0e36c337 // smull v23.8h, v25.8b, v22.8b
+	WORD $0x4e368337 // smlal2 v23.8h, v25.16b, v22.16b
+	WORD $0x4e602af5 // saddlp v21.4s, v23.8h
+	WORD $0x6fae02a4 // mla.4s v4, v21, v14[1]
+	MOVBU 22(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 23(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	MOVBU 54(R4), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 55(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1fde // eor v30.16b, v30.16b, v29.16b
+	WORD $0x6e3d87de // sub v30.16b, v30.16b, v29.16b
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x0e3bc3dc // smull v28.8h, v30.8b, v27.8b
+	WORD $0x4e3b83dc // smlal2 v28.8h, v30.16b, v27.16b
+	WORD $0x4e602b9a // saddlp v26.4s, v28.8h
+	WORD $0x6f8e0b44 // mla.4s v4, v26, v14[2]
+	MOVBU 24(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 25(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVBU 56(R4), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 57(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d08 // eor v8.16b, v8.16b, v13.16b
+	WORD $0x6e2d8508 // sub v8.16b, v8.16b, v13.16b
+	WORD $0x3dc02d09 // ldr q9, [x8, #176]
+	WORD $0x0e29c10a // smull v10.8h, v8.8b, v9.8b
+	WORD $0x4e29810a // smlal2 v10.8h, v8.16b, v9.16b
+	WORD $0x4e60295f // saddlp v31.4s, v10.8h
+	WORD $0x6fae0be4 // mla.4s v4, v31, v14[3]
+	MOVBU 26(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 27(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	MOVBU 58(R4), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 59(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e73 // eor v19.16b, v19.16b, v18.16b
+	WORD $0x6e328673 // sub v19.16b, v19.16b, v18.16b
+	WORD $0x3dc03114 // ldr q20, [x8, #192]
+	WORD $0x0e34c270 // smull v16.8h, v19.8b, v20.8b
+	WORD $0x4e348270 // smlal2 v16.8h, v19.16b, v20.16b
+	WORD $0x4e602a11 // saddlp v17.4s, v16.8h
+	WORD $0x6f8f0224 // mla.4s v4, v17, v15[0]
+	MOVBU 28(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 29(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVBU 60(R4), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 61(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f18 // eor v24.16b, v24.16b, v23.16b
+	WORD $0x6e378718 // sub v24.16b, v24.16b, v23.16b
+	WORD $0x3dc03519 // ldr q25, [x8, #208]
+	WORD $0x0e39c315 // smull v21.8h, v24.8b, v25.8b
+	WORD $0x4e398315 // smlal2 v21.8h, v24.16b, v25.16b
+	WORD $0x4e602ab6 // saddlp v22.4s, v21.8h
+	WORD $0x6faf02c4 // mla.4s v4, v22, v15[1]
+	MOVBU 30(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 31(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVBU 62(R4), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 63(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fbd // eor v29.16b, v29.16b, v28.16b
+	WORD $0x6e3c87bd // sub v29.16b, v29.16b, v28.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x0e3ec3ba // smull v26.8h, v29.8b, v30.8b
+	WORD $0x4e3e83ba // smlal2 v26.8h, v29.16b, v30.16b
+	WORD $0x4e602b5b // saddlp v27.4s, v26.8h
+	WORD $0x6f8f0b64 // mla.4s v4, v27, v15[2]
+	MOVBU 32(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 33(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVBU 64(R4), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 65(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1dad // eor v13.16b, v13.16b, v10.16b
+	WORD $0x6e2a85ad // sub v13.16b, v13.16b, v10.16b
+	WORD $0x3dc03d08 // ldr q8, [x8, #240]
+	WORD $0x0e28c1bf // smull v31.8h, v13.8b, v8.8b
+	WORD $0x4e2881bf // smlal2 v31.8h, v13.16b, v8.16b
+	WORD $0x4e602be9 // saddlp v9.4s, v31.8h
+	WORD $0x6faf0924 // mla.4s v4, v9, v15[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc420b2 // ldur q18, [x5, #66]
+	WORD $0x6f0c0650 // ushr v16, v18, #4 of 8 bits
+	WORD $0x4e211e52 // and v18.16b, v18.16b, v1.16b
+	WORD $0x4e107a52 // zip2 v18.16b, v18.16b, v16.16b
+	WORD $0x4f095652 // shl v18, v18, #1 of 8 bits
+	WORD $0x4ea21e52 // orr v18.16b, v18.16b, v2.16b
+	WORD $0x2f08a653 // uxtl v19.8h, v18.8b
+	WORD $0x0f10a674 // sxtl v20.4s, v19.4h
+	WORD $0x4f10a671 // sxtl2 v17.4s, v19.8h
+	WORD $0x6f08a657 // uxtl2 v23.8h, v18.16b
+	WORD $0x0f10a6f5 // sxtl v21.4s, v23.4h
+	WORD $0x4f10a6f8 // sxtl2 v24.4s, v23.8h
+	MOVBU 2(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 3(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 34(R5), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 35(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361f39 // eor v25.16b, v25.16b, v22.16b
+	WORD $0x6e368739 // sub v25.16b, v25.16b, v22.16b
+	WORD $0x3dc0011c // ldr q28, [x8, #0]
+	WORD $0x0e3cc33d // smull v29.8h, v25.8b, v28.8b
+	WORD $0x4e3c833d // smlal2 v29.8h, v25.16b, v28.16b
+	WORD $0x4e602bba // saddlp v26.4s, v29.8h
+	WORD $0x6f940345 // mla.4s v5, v26, v20[0]
+	MOVBU 4(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 5(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	MOVBU 36(R5), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 37(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1fde // eor v30.16b, v30.16b, v27.16b
+	WORD $0x6e3b87de // sub v30.16b, v30.16b, v27.16b
+	WORD $0x3dc0050a // ldr q10, [x8, #16]
+	WORD $0x0e2ac3cd // smull v13.8h, v30.8b, v10.8b
+	WORD $0x4e2a83cd // smlal2 v13.8h, v30.16b, v10.16b
+	WORD $0x4e6029bf // saddlp v31.4s, v13.8h
+	WORD $0x6fb403e5 // mla.4s v5, v31, v20[1]
+	MOVBU 6(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 7(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVBU 38(R5), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 39(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d08 // eor v8.16b, v8.16b, v9.16b
+	WORD $0x6e298508 // sub v8.16b, v8.16b, v9.16b
+	WORD $0x3dc0090b // ldr q11, [x8, #32]
+	WORD $0x0e2bc10e // smull v14.8h, v8.8b, v11.8b
+	WORD $0x4e2b810e // smlal2 v14.8h, v8.16b, v11.16b
+	WORD $0x4e6029cc // saddlp v12.4s, v14.8h
+	WORD $0x6f940985 // mla.4s v5, v12, v20[2]
+	MOVBU 8(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 9(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVBU 40(R5), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 41(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301def // eor v15.16b, v15.16b, v16.16b
+	WORD $0x6e3085ef // sub v15.16b, v15.16b, v16.16b
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x0e33c1f2 // smull v18.8h, v15.8b, v19.8b
+	WORD $0x4e3381f2 // smlal2 v18.8h, v15.16b, v19.16b
+	WORD $0x4e602a57 // saddlp v23.4s, v18.8h
+	WORD $0x6fb40ae5 // mla.4s v5, v23, v20[3]
+	MOVBU 10(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 11(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 42(R5), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 43(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1ed6 // eor v22.16b, v22.16b, v29.16b
+	WORD $0x6e3d86d6 // sub v22.16b, v22.16b, v29.16b
+	WORD $0x3dc01119 // ldr q25, [x8, #64]
+	WORD $0x0e39c2da // smull v26.8h, v22.8b, v25.8b
+	WORD $0x4e3982da // smlal2 v26.8h, v22.16b, v25.16b
+	WORD $0x4e602b5c // saddlp v28.4s, v26.8h
+	WORD $0x6f910385 // mla.4s v5, v28, v17[0]
+	MOVBU 12(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 13(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	MOVBU 44(R5), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 45(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1f7b // eor v27.16b, v27.16b, v13.16b
+	WORD $0x6e2d877b // sub v27.16b, v27.16b, v13.16b
+	WORD $0x3dc0151e // ldr q30, [x8, #80]
+	WORD $0x0e3ec37f // smull v31.8h, v27.8b, v30.8b
+	WORD $0x4e3e837f // smlal2 v31.8h, v27.16b, v30.16b
+	WORD $0x4e602bea // saddlp v10.4s, v31.8h
+	WORD $0x6fb10145 // mla.4s v5, v10, v17[1]
+	MOVBU 14(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 15(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVBU 46(R5), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 47(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1d29 // eor v9.16b, v9.16b, v14.16b
+	WORD $0x6e2e8529 // sub v9.16b, v9.16b, v14.16b
+	WORD $0x3dc01908 // ldr q8, [x8, #96]
+	WORD $0x0e28c12c // smull v12.8h, v9.8b, v8.8b
+	WORD $0x4e28812c // smlal2 v12.8h, v9.16b, v8.16b
+	WORD $0x4e60298b // saddlp v11.4s, v12.8h
+	WORD $0x6f910965 // mla.4s v5, v11, v17[2]
+	MOVBU 16(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 17(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 48(R5), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 49(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e10 // eor v16.16b, v16.16b, v18.16b
+	WORD $0x6e328610 // sub v16.16b, v16.16b, v18.16b
+	WORD $0x3dc01d0f // ldr q15, [x8, #112]
+	WORD $0x0e2fc217 // smull v23.8h, v16.8b, v15.8b
+	WORD $0x4e2f8217 // smlal2 v23.8h, v16.16b, v15.16b
+	WORD $0x4e602af3 // saddlp v19.4s, v23.8h
+	WORD $0x6fb10a65 // mla.4s v5, v19, v17[3]
+	MOVBU 18(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 19(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	MOVBU 50(R5), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 51(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1fbd // eor v29.16b, v29.16b, v26.16b
+	WORD $0x6e3a87bd // sub v29.16b, v29.16b, v26.16b
+	WORD $0x3dc02116 // ldr q22, [x8, #128]
+	WORD $0x0e36c3bc // smull v28.8h, v29.8b, v22.8b
+	WORD $0x4e3683bc // smlal2 v28.8h, v29.16b, v22.16b
+	WORD $0x4e602b99 // saddlp v25.4s, v28.8h
+	WORD $0x6f950325 // mla.4s v5, v25, v21[0]
+	MOVBU 20(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 21(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVBU 52(R5), R12
+	FMOVD (R11)(R12<<3), F31
+	MOVBU 53(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1dad // eor v13.16b, v13.16b, v31.16b
+	WORD $0x6e3f85ad // sub v13.16b, v13.16b, v31.16b
+	WORD $0x3dc0251b // ldr q27, [x8, #144]
+	WORD $0x0e3bc1aa // smull v10.8h, v13.8b, v27.8b
+	WORD $0x4e3b81aa // smlal2 v10.8h, v13.16b, v27.16b
+	WORD $0x4e60295e // saddlp v30.4s, v10.8h
+	WORD $0x6fb503c5 // mla.4s v5, v30, v21[1]
+	MOVBU 22(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 23(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVBU 54(R5), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 55(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1dce // eor v14.16b, v14.16b, v12.16b
+	WORD $0x6e2c85ce // sub v14.16b, v14.16b, v12.16b
+	WORD $0x3dc02909 // ldr q9, [x8, #160]
+	WORD $0x0e29c1cb // smull v11.8h, v14.8b, v9.8b
+	WORD $0x4e2981cb // smlal2 v11.8h, v14.16b, v9.16b
+	WORD $0x4e602968 // saddlp v8.4s, v11.8h
+	WORD $0x6f950905 // mla.4s v5, v8, v21[2]
+	MOVBU 24(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 25(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	MOVBU 56(R5), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 57(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371e52 // eor v18.16b, v18.16b, v23.16b
+	WORD $0x6e378652 // sub v18.16b, v18.16b, v23.16b
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x0e30c253 // smull v19.8h, v18.8b, v16.8b
+	WORD $0x4e308253 // smlal2 v19.8h, v18.16b, v16.16b
+	WORD $0x4e602a6f // saddlp v15.4s, v19.8h
+	WORD $0x6fb509e5 // mla.4s v5, v15, v21[3]
+	MOVBU 26(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 27(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	MOVBU 58(R5), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 59(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f5a // eor v26.16b, v26.16b, v28.16b
+	WORD $0x6e3c875a // sub v26.16b, v26.16b, v28.16b
+	WORD $0x3dc0311d // ldr q29, [x8, #192]
+	WORD $0x0e3dc359 // smull v25.8h, v26.8b, v29.8b
+	WORD $0x4e3d8359 // smlal2 v25.8h, v26.16b, v29.16b
+	WORD $0x4e602b36 // saddlp v22.4s, v25.8h
+	WORD $0x6f9802c5 // mla.4s v5, v22, v24[0]
+	MOVBU 28(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 29(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVBU 60(R5), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 61(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1fff // eor v31.16b, v31.16b, v10.16b
+	WORD $0x6e2a87ff // sub v31.16b, v31.16b, v10.16b
+	WORD $0x3dc0350d // ldr q13, [x8, #208]
+	WORD $0x0e2dc3fe // smull v30.8h, v31.8b, v13.8b
+	WORD $0x4e2d83fe // smlal2 v30.8h, v31.16b, v13.16b
+	WORD $0x4e602bdb // saddlp v27.4s, v30.8h
+	WORD $0x6fb80365 // mla.4s v5, v27, v24[1]
+	MOVBU 30(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 31(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVBU 62(R5), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 63(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d8c // eor v12.16b, v12.16b, v11.16b
+	WORD $0x6e2b858c // sub v12.16b, v12.16b, v11.16b
+	WORD $0x3dc0390e // ldr q14, [x8, #224]
+	WORD $0x0e2ec188 // smull v8.8h, v12.8b, v14.8b
+	WORD $0x4e2e8188 // smlal2 v8.8h, v12.16b, v14.16b
+	WORD $0x4e602909 // saddlp v9.4s, v8.8h
+	WORD $0x6f980925 // mla.4s v5, v9, v24[2]
+	MOVBU 32(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 33(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVBU 64(R5), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 65(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331ef7 // eor v23.16b, v23.16b, v19.16b
+	WORD $0x6e3386f7 // sub v23.16b, v23.16b, v19.16b
+	WORD $0x3dc03d12 // ldr q18, [x8, #240]
+	WORD $0x0e32c2ef // smull v15.8h, v23.8b, v18.8b
+	WORD $0x4e3282ef // smlal2 v15.8h, v23.16b, v18.16b
+	WORD $0x4e6029f0 // saddlp v16.4s, v15.8h
+	WORD $0x6fb80a05 // mla.4s v5, v16, v24[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc420dc // ldur q28, [x6, #66]
+	WORD $0x6f0c0799 // ushr v25, v28, #4 of 8 bits
+	WORD $0x4e211f9c // and v28.16b, v28.16b, v1.16b
+	WORD $0x4e197b9c // zip2 v28.16b, v28.16b, v25.16b
+	WORD $0x4f09579c // shl v28, v28, #1 of 8 bits
+	WORD $0x4ea21f9c // orr v28.16b, v28.16b, v2.16b
+	WORD $0x2f08a79a // uxtl v26.8h, v28.8b
+	WORD $0x0f10a75d // sxtl v29.4s, v26.4h
+	WORD $0x4f10a756 // sxtl2 v22.4s, v26.8h
+	WORD $0x6f08a78a // uxtl2 v10.8h, v28.16b
+	WORD $0x0f10a55e // sxtl v30.4s, v10.4h
+	WORD $0x4f10a55f // sxtl2 v31.4s, v10.8h
+	MOVBU 2(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 3(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVBU 34(R6), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 35(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1dad // eor v13.16b, v13.16b, v27.16b
+	WORD $0x6e3b85ad // sub v13.16b, v13.16b, v27.16b
+	WORD $0x3dc0010b // ldr q11, [x8, #0]
+	WORD $0x0e2bc1ac // smull v12.8h, v13.8b, v11.8b
+	WORD $0x4e2b81ac // smlal2 v12.8h, v13.16b, v11.16b
+	WORD $0x4e602988 // saddlp v8.4s, v12.8h
+	WORD $0x6f9d0106 // mla.4s v6, v8, v29[0]
+	MOVBU 4(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 5(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	MOVBU 36(R6), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 37(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291dce // eor v14.16b, v14.16b, v9.16b
+	WORD $0x6e2985ce // sub v14.16b, v14.16b, v9.16b
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x0e33c1d7 // smull v23.8h, v14.8b, v19.8b
+	WORD $0x4e3381d7 // smlal2 v23.8h, v14.16b, v19.16b
+	WORD $0x4e602aef // saddlp v15.4s, v23.8h
+	WORD $0x6fbd01e6 // mla.4s v6, v15, v29[1]
+	MOVBU 6(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 7(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	MOVBU 38(R6), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 39(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301e52 // eor v18.16b, v18.16b, v16.16b
+	WORD $0x6e308652 // sub v18.16b, v18.16b, v16.16b
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x0e34c255 // smull v21.8h, v18.8b, v20.8b
+	WORD $0x4e348255 // smlal2 v21.8h, v18.16b, v20.16b
+	WORD $0x4e602ab1 // saddlp v17.4s, v21.8h
+	WORD $0x6f9d0a26 // mla.4s v6, v17, v29[2]
+	MOVBU 8(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 9(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVBU 40(R6), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 41(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc00d1a // ldr q26, [x8, #48]
+	WORD $0x0e3ac31c // smull v28.8h, v24.8b, v26.8b
+	WORD $0x4e3a831c // smlal2 v28.8h, v24.16b, v26.16b
+	WORD $0x4e602b8a // saddlp v10.4s, v28.8h
+	WORD $0x6fbd0946 // mla.4s v6, v10, v29[3]
+	MOVBU 10(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 11(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	MOVBU 42(R6), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 43(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1f7b // eor v27.16b, v27.16b, v12.16b
+	WORD $0x6e2c877b // sub v27.16b, v27.16b, v12.16b
+	WORD $0x3dc0110d // ldr q13, [x8, #64]
+	WORD $0x0e2dc368 // smull v8.8h, v27.8b, v13.8b
+	WORD $0x4e2d8368 // smlal2 v8.8h, v27.16b, v13.16b
+	WORD $0x4e60290b // saddlp v11.4s, v8.8h
+	WORD $0x6f960166 // mla.4s v6, v11, v22[0]
+	MOVBU 12(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 13(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVBU 44(R6), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 45(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371d29 // eor v9.16b, v9.16b, v23.16b
+	WORD $0x6e378529 // sub v9.16b, v9.16b, v23.16b
+	WORD $0x3dc0150e // ldr q14, [x8, #80]
+	WORD $0x0e2ec12f // smull v15.8h, v9.8b, v14.8b
+	WORD $0x4e2e812f // smlal2 v15.8h, v9.16b, v14.16b
+	WORD $0x4e6029f3 // saddlp v19.4s, v15.8h
+	WORD $0x6fb60266 // mla.4s v6, v19, v22[1]
+	MOVBU 14(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 15(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 46(R6), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 47(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e10 // eor v16.16b, v16.16b, v21.16b
+	WORD $0x6e358610 // sub v16.16b, v16.16b, v21.16b
+	WORD $0x3dc01912 // ldr q18, [x8, #96]
+	WORD $0x0e32c211 // smull v17.8h, v16.8b, v18.8b
+	WORD $0x4e328211 // smlal2 v17.8h, v16.16b, v18.16b
+	WORD $0x4e602a34 // saddlp v20.4s, v17.8h
+	WORD $0x6f960a86 // mla.4s v6, v20, v22[2]
+	MOVBU 16(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 17(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 48(R6), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 49(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f39 // eor v25.16b, v25.16b, v28.16b
+	WORD $0x6e3c8739 // sub v25.16b, v25.16b, v28.16b
+	WORD $0x3dc01d18 // ldr q24, [x8, #112]
+	WORD $0x0e38c32a // smull v10.8h, v25.8b, v24.8b
+	WORD $0x4e38832a // smlal2 v10.8h, v25.16b, v24.16b
+	WORD $0x4e60295a // saddlp v26.4s, v10.8h
+	WORD $0x6fb60b46 // mla.4s v6, v26, v22[3]
+	MOVBU 18(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 19(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	MOVBU 50(R6), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 51(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281d8c // eor v12.16b, v12.16b, v8.16b
+	WORD $0x6e28858c // sub v12.16b, v12.16b, v8.16b
+	WORD $0x3dc0211b // ldr q27, [x8, #128]
+	WORD $0x0e3bc18b // smull v11.8h, v12.8b, v27.8b
+	WORD $0x4e3b818b // smlal2 v11.8h, v12.16b, v27.16b
+	WORD $0x4e60296d // saddlp v13.4s, v11.8h
+	WORD $0x6f9e01a6 // mla.4s v6, v13, v30[0]
+	MOVBU 20(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 21(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVBU 52(R6), R12
+	FMOVD (R11)(R12<<3), F15
+	MOVBU 53(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1ef7 // eor v23.16b, v23.16b, v15.16b
+	WORD $0x6e2f86f7 // sub v23.16b, v23.16b, v15.16b
+	WORD $0x3dc02509 // ldr q9, [x8, #144]
+	WORD $0x0e29c2f3 // smull v19.8h, v23.8b, v9.8b
+	WORD $0x4e2982f3 // smlal2 v19.8h, v23.16b, v9.16b
+	WORD $0x4e602a6e // saddlp v14.4s, v19.8h
+	WORD $0x6fbe01c6 // mla.4s v6, v14, v30[1]
+	MOVBU 22(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 23(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVBU 54(R6), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 55(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311eb5 // eor v21.16b, v21.16b, v17.16b
+	WORD $0x6e3186b5 // sub v21.16b, v21.16b, v17.16b
+	WORD $0x3dc02910 // ldr q16, [x8, #160]
+	WORD $0x0e30c2b4 // smull v20.8h, v21.8b, v16.8b
+	WORD $0x4e3082b4 // smlal2 v20.8h, v21.16b, v16.16b
+	WORD $0x4e602a92 // saddlp v18.4s, v20.8h
+	WORD $0x6f9e0a46 // mla.4s v6, v18, v30[2]
+	MOVBU 24(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 25(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVBU 56(R6), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 57(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1f9c // eor v28.16b, v28.16b, v10.16b
+	WORD $0x6e2a879c // sub v28.16b, v28.16b, v10.16b
+	WORD $0x3dc02d19 // ldr q25, [x8, #176]
+	WORD $0x0e39c39a // smull v26.8h, v28.8b, v25.8b
+	WORD $0x4e39839a // smlal2 v26.8h, v28.16b, v25.16b
+	WORD $0x4e602b58 // saddlp v24.4s, v26.8h
+	WORD $0x6fbe0b06 // mla.4s v6, v24, v30[3]
+	MOVBU 26(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 27(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	MOVBU 58(R6), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 59(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1d08 // eor v8.16b, v8.16b, v11.16b
+	WORD $0x6e2b8508 // sub v8.16b, v8.16b, v11.16b
+	WORD $0x3dc0310c // ldr q12, [x8, #192]
+	WORD $0x0e2cc10d // smull v13.8h, v8.8b, v12.8b
+	WORD $0x4e2c810d // smlal2 v13.8h, v8.16b, v12.16b
+	WORD $0x4e6029bb // saddlp v27.4s, v13.8h
+	WORD $0x6f9f0366 // mla.4s v6, v27, v31[0]
+	MOVBU 28(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 29(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	MOVBU 60(R6), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 61(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331def // eor v15.16b, v15.16b, v19.16b
+	WORD $0x6e3385ef // sub v15.16b, v15.16b, v19.16b
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x0e37c1ee // smull v14.8h, v15.8b, v23.8b
+	WORD $0x4e3781ee // smlal2 v14.8h, v15.16b, v23.16b
+	WORD $0x4e6029c9 // saddlp v9.4s, v14.8h
+	WORD $0x6fbf0126 // mla.4s v6, v9, v31[1]
+	MOVBU 30(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 31(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVBU 62(R6), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 63(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341e31 // eor v17.16b, v17.16b, v20.16b
+	WORD $0x6e348631 // sub v17.16b, v17.16b, v20.16b
+	WORD $0x3dc03915 // ldr q21, [x8, #224]
+	WORD $0x0e35c232 // smull v18.8h, v17.8b, v21.8b
+	WORD $0x4e358232 // smlal2 v18.8h, v17.16b, v21.16b
+	WORD $0x4e602a50 // saddlp v16.4s, v18.8h
+	WORD $0x6f9f0a06 // mla.4s v6, v16, v31[2]
+	MOVBU 32(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 33(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 64(R6), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 65(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1d4a // eor v10.16b, v10.16b, v26.16b
+	WORD $0x6e3a854a // sub v10.16b, v10.16b, v26.16b
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x0e3cc158 // smull v24.8h, v10.8b, v28.8b
+	WORD $0x4e3c8158 // smlal2 v24.8h, v10.16b, v28.16b
+	WORD $0x4e602b19 // saddlp v25.4s, v24.8h
+	WORD $0x6fbf0b26 // mla.4s v6, v25, v31[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc420eb // ldur q11, [x7, #66]
+	WORD $0x6f0c056d // ushr v13, v11, #4 of 8 bits
+	WORD $0x4e211d6b // and v11.16b, v11.16b, v1.16b
+	WORD $0x4e0d796b // zip2 v11.16b, v11.16b, v13.16b
+	WORD $0x4f09556b // shl v11, v11, #1 of 8 bits
+	WORD $0x4ea21d6b // orr v11.16b, v11.16b, v2.16b
+	WORD $0x2f08a568 // uxtl v8.8h, v11.8b
+	WORD $0x0f10a50c // sxtl v12.4s, v8.4h
+	WORD $0x4f10a51b // sxtl2 v27.4s, v8.8h
+	WORD $0x6f08a573 // uxtl2 v19.8h, v11.16b
+	WORD $0x0f10a66e // sxtl v14.4s, v19.4h
+	WORD $0x4f10a66f // sxtl2 v15.4s, v19.8h
+	MOVBU 2(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 3(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	MOVBU 34(R7), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 35(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291ef7 // eor v23.16b, v23.16b, v9.16b
+	WORD $0x6e2986f7 // sub v23.16b, v23.16b, v9.16b
+	WORD $0x3dc00114 // ldr q20, [x8, #0]
+	WORD $0x0e34c2f1 // smull v17.8h, v23.8b, v20.8b
+	WORD $0x4e3482f1 // smlal2 v17.8h, v23.16b, v20.16b
+	WORD $0x4e602a32 // saddlp v18.4s, v17.8h
+	WORD $0x6f8c0247 // mla.4s v7, v18, v12[0]
+	MOVBU 4(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 5(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	MOVBU 36(R7), R12
+	FMOVD (R11)(R12<<3), F16
+	MOVBU 37(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301eb5 // eor v21.16b, v21.16b, v16.16b
+	WORD $0x6e3086b5 // sub v21.16b, v21.16b, v16.16b
+	WORD $0x3dc0051a // ldr q26, [x8, #16]
+	WORD $0x0e3ac2aa // smull v10.8h, v21.8b, v26.8b
+	WORD $0x4e3a82aa // smlal2 v10.8h, v21.16b, v26.16b
+	WORD $0x4e602958 // saddlp v24.4s, v10.8h
+	WORD $0x6fac0307 // mla.4s v7, v24, v12[1]
+	MOVBU 6(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 7(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	MOVBU 38(R7), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 39(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f9c // eor v28.16b, v28.16b, v25.16b
+	WORD $0x6e39879c // sub v28.16b, v28.16b, v25.16b
+	WORD $0x3dc0091d // ldr q29, [x8, #32]
+	WORD $0x0e3dc39e // smull v30.8h, v28.8b, v29.8b
+	WORD $0x4e3d839e // smlal2 v30.8h, v28.16b, v29.16b
+	WORD $0x4e602bd6 // saddlp v22.4s, v30.8h
+	WORD $0x6f8c0ac7 // mla.4s v7, v22, v12[2]
+	MOVBU 8(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 9(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	MOVBU 40(R7), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 41(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1fff // eor v31.16b, v31.16b, v13.16b
+	WORD $0x6e2d87ff // sub v31.16b, v31.16b, v13.16b
+	WORD $0x3dc00d08 // ldr q8, [x8, #48]
+	WORD $0x0e28c3eb // smull v11.8h, v31.8b, v8.8b
+	WORD $0x4e2883eb // smlal2 v11.8h, v31.16b, v8.16b
+	WORD $0x4e602973 // saddlp v19.4s, v11.8h
+	WORD $0x6fac0a67 // mla.4s v7, v19, v12[3]
+	MOVBU 10(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 11(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	MOVBU 42(R7), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 43(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311d29 // eor v9.16b, v9.16b, v17.16b
+	WORD $0x6e318529 // sub v9.16b, v9.16b, v17.16b
+	WORD $0x3dc01117 // ldr q23, [x8, #64]
+	WORD $0x0e37c132 // smull v18.8h, v9.8b, v23.8b
+	WORD $0x4e378132 // smlal2 v18.8h, v9.16b, v23.16b
+	WORD $0x4e602a54 // saddlp v20.4s, v18.8h
+	WORD $0x6f9b0287 // mla.4s v7, v20, v27[0]
+	MOVBU 12(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 13(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	MOVBU 44(R7), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 45(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1e10 // eor v16.16b, v16.16b, v10.16b
+	WORD $0x6e2a8610 // sub v16.16b, v16.16b, v10.16b
+	WORD $0x3dc01515 // ldr q21, [x8, #80]
+	WORD $0x0e35c218 // smull v24.8h, v16.8b, v21.8b
+	WORD $0x4e358218 // smlal2 v24.8h, v16.16b, v21.16b
+	WORD $0x4e602b1a // saddlp v26.4s, v24.8h
+	WORD $0x6fbb0347 // mla.4s v7, v26, v27[1]
+	MOVBU 14(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 15(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	MOVBU 46(R7), R12
+	FMOVD (R11)(R12<<3), F30
+	MOVBU 47(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1f39 // eor v25.16b, v25.16b, v30.16b
+	WORD $0x6e3e8739 // sub v25.16b, v25.16b, v30.16b
+	WORD $0x3dc0191c // ldr q28, [x8, #96]
+	WORD $0x0e3cc336 // smull v22.8h, v25.8b, v28.8b
+	WORD $0x4e3c8336 // smlal2 v22.8h, v25.16b, v28.16b
+	WORD $0x4e602add // saddlp v29.4s, v22.8h
+	WORD $0x6f9b0ba7 // mla.4s v7, v29, v27[2]
+	MOVBU 16(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 17(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	MOVBU 48(R7), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 49(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1dad // eor v13.16b, v13.16b, v11.16b
+	WORD $0x6e2b85ad // sub v13.16b, v13.16b, v11.16b
+	WORD $0x3dc01d1f // ldr q31, [x8, #112]
+	WORD $0x0e3fc1b3 // smull v19.8h, v13.8b, v31.8b
+	WORD $0x4e3f81b3 // smlal2 v19.8h, v13.16b, v31.16b
+	WORD $0x4e602a68 // saddlp v8.4s, v19.8h
+	WORD $0x6fbb0907 // mla.4s v7, v8, v27[3]
+	MOVBU 18(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 19(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	MOVBU 50(R7), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 51(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321e31 // eor v17.16b, v17.16b, v18.16b
+	WORD $0x6e328631 // sub v17.16b, v17.16b, v18.16b
+	WORD $0x3dc02109 // ldr q9, [x8, #128]
+	WORD $0x0e29c234 // smull v20.8h, v17.8b, v9.8b
+	WORD $0x4e298234 // smlal2 v20.8h, v17.16b, v9.16b
+	WORD $0x4e602a97 // saddlp v23.4s, v20.8h
+	WORD $0x6f8e02e7 // mla.4s v7, v23, v14[0]
+	MOVBU 20(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 21(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	MOVBU 52(R7), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 53(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381d4a // eor v10.16b, v10.16b, v24.16b
+	WORD $0x6e38854a // sub v10.16b, v10.16b, v24.16b
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x0e30c15a // smull v26.8h, v10.8b, v16.8b
+	WORD $0x4e30815a // smlal2 v26.8h, v10.16b, v16.16b
+	WORD $0x4e602b55 // saddlp v21.4s, v26.8h
+	WORD $0x6fae02a7 // mla.4s v7, v21, v14[1]
+	MOVBU 22(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 23(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	MOVBU 54(R7), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 55(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361fde // eor v30.16b, v30.16b, v22.16b
+	WORD $0x6e3687de // sub v30.16b, v30.16b, v22.16b
+	WORD $0x3dc02919 // ldr q25, [x8, #160]
+	WORD $0x0e39c3dd // smull v29.8h, v30.8b, v25.8b
+	WORD $0x4e3983dd // smlal2 v29.8h, v30.16b, v25.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x6f8e0b87 // mla.4s v7, v28, v14[2]
+	MOVBU 24(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 25(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	MOVBU 56(R7), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 57(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331d6b // eor v11.16b, v11.16b, v19.16b
+	WORD $0x6e33856b // sub v11.16b, v11.16b, v19.16b
+	WORD $0x3dc02d0d // ldr q13, [x8, #176]
+	WORD $0x0e2dc168 // smull v8.8h, v11.8b, v13.8b
+	WORD $0x4e2d8168 // smlal2 v8.8h, v11.16b, v13.16b
+	WORD $0x4e60291f // saddlp v31.4s, v8.8h
+	WORD $0x6fae0be7 // mla.4s v7, v31, v14[3]
+	MOVBU 26(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 27(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	MOVBU 58(R7), R12
+	FMOVD (R11)(R12<<3), F20
+	MOVBU 59(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341e52 // eor v18.16b, v18.16b, v20.16b
+	WORD $0x6e348652 // sub v18.16b, v18.16b, v20.16b
+	WORD $0x3dc03111 // ldr q17, [x8, #192]
+	WORD $0x0e31c257 // smull v23.8h, v18.8b, v17.8b
+	WORD $0x4e318257 // smlal2 v23.8h, v18.16b, v17.16b
+	WORD $0x4e602ae9 // saddlp v9.4s, v23.8h
+	WORD $0x6f8f0127 // mla.4s v7, v9, v15[0]
+	MOVBU 28(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 29(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	MOVBU 60(R7), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 61(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f18 // eor v24.16b, v24.16b, v26.16b
+	WORD $0x6e3a8718 // sub v24.16b, v24.16b, v26.16b
+	WORD $0x3dc0350a // ldr q10, [x8, #208]
+	WORD $0x0e2ac315 // smull v21.8h, v24.8b, v10.8b
+	WORD $0x4e2a8315 // smlal2 v21.8h, v24.16b, v10.16b
+	WORD $0x4e602ab0 // saddlp v16.4s, v21.8h
+	WORD $0x6faf0207 // mla.4s v7, v16, v15[1]
+	MOVBU 30(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $0, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 31(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $2, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	MOVBU 62(R7), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 63(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1ed6 // eor v22.16b, v22.16b, v29.16b
+	WORD $0x6e3d86d6 // sub v22.16b, v22.16b, v29.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x0e3ec2dc // smull v28.8h, v22.8b, v30.8b
+	WORD $0x4e3e82dc // smlal2 v28.8h, v22.16b, v30.16b
+	WORD $0x4e602b99 // saddlp v25.4s, v28.8h
+	WORD $0x6f8f0b27 // mla.4s v7, v25, v15[2]
+	MOVBU 32(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $4, R13, $2, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 33(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $6, R13, $2, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	MOVBU 64(R7), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 65(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281e73 // eor v19.16b, v19.16b, v8.16b
+	WORD $0x6e288673 // sub v19.16b, v19.16b, v8.16b
+	WORD $0x3dc03d0b // ldr q11, [x8, #240]
+	WORD $0x0e2bc27f // smull v31.8h, v19.8b, v11.8b
+	WORD $0x4e2b827f // smlal2 v31.8h, v19.16b, v11.16b
+	WORD $0x4e602bed // saddlp v13.4s, v31.8h
+	WORD $0x6faf09a7 // mla.4s v7, v13, v15[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d14 // ldr q20, [x8, #304]
+	VLD1 (R4), V23.H[0]
+	VLD1 (R5), V23.H[1]
+	VLD1 (R6), V23.H[2]
+	VLD1 (R7), V23.H[3]
+	WORD $0x0e217af7 // fcvtl v23.4s, v23.4h
+	WORD $0x6e23def7 // fmul v23.4s, v23.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f9492f7 // fmul.4s v23, v23, v20[0]
+	WORD $0x6e37dc84 // fmul v4.4s, v4.4s, v23.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $82, R4, R4
+	ADD $82, R5, R5
+	ADD $82, R6, R6
+	ADD $82, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block32
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group31
+	RET
+
+// func gemvIQ3XXSNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ3XXSNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ3XXS(SB), R10
+	MOVD $·signsEven(SB), R11
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c28<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+
+group33:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block34:
+	WORD $0x4f00e403 // movi v3.16b, #0
+	WORD $0x3cc42087 // ldur q7, [x4, #66]
+	WORD $0x3cc52088 // ldur q8, [x4, #82]
+	WORD $0x6f2404e7 // ushr v7, v7, #28 of 32 bits
+	WORD $0x4f2154e7 // shl v7, v7, #1 of 32 bits
+	WORD $0x4ea11ce7 // orr v7.16b, v7.16b, v1.16b
+	WORD $0x6f240508 // ushr v8, v8, #28 of 32 bits
+	WORD $0x4f215508 // shl v8, v8, #1 of 32 bits
+	WORD $0x4ea11d08 // orr v8.16b, v8.16b, v1.16b
+	MOVBU 2(R4), R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 3(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 4(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 5(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVWU 66(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1d29 // eor v9.16b, v9.16b, v10.16b
+	WORD $0x6e2a8529 // sub v9.16b, v9.16b, v10.16b
+	WORD $0x3dc0010b // ldr q11, [x8, #0]
+	WORD $0x0e2bc12d // smull v13.8h, v9.8b, v11.8b
+	WORD $0x4e2b812d // smlal2 v13.8h, v9.16b, v11.16b
+	WORD $0x4e6029ac // saddlp v12.4s, v13.8h
+	MOVBU 6(R4), R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 7(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 8(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 9(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVWU 66(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1dce // eor v14.16b, v14.16b, v15.16b
+	WORD $0x6e2f85ce // sub v14.16b, v14.16b, v15.16b
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x0e30c1d1 // smull v17.8h, v14.8b, v16.8b
+	WORD $0x4e3081d1 // smlal2 v17.8h, v14.16b, v16.16b
+	WORD $0x4e606a2c // sadalp v12.4s, v17.8h
+	WORD $0x6f870183 // mla.4s v3, v12, v7[0]
+	MOVBU 10(R4), R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 11(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 12(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 13(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVWU 70(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e52 // eor v18.16b, v18.16b, v19.16b
+	WORD $0x6e338652 // sub v18.16b, v18.16b, v19.16b
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x0e34c256 // smull v22.8h, v18.8b, v20.8b
+	WORD $0x4e348256 // smlal2 v22.8h, v18.16b, v20.16b
+	WORD $0x4e602ad5 // saddlp v21.4s, v22.8h
+	MOVBU 14(R4), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 15(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 16(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 17(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 70(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381ef7 // eor v23.16b, v23.16b, v24.16b
+	WORD $0x6e3886f7 // sub v23.16b, v23.16b, v24.16b
+	WORD $0x3dc00d19 // ldr q25, [x8, #48]
+	WORD $0x0e39c2fa // smull v26.8h, v23.8b, v25.8b
+	WORD $0x4e3982fa // smlal2 v26.8h, v23.16b, v25.16b
+	WORD $0x4e606b55 // sadalp v21.4s, v26.8h
+	WORD $0x6fa702a3 // mla.4s v3, v21, v7[1]
+	MOVBU 18(R4), R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 19(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 20(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 21(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVWU 74(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
+	WORD $0x3dc0111d // ldr q29, [x8, #64]
+	WORD $0x0e3dc37f // smull v31.8h, v27.8b, v29.8b
+	WORD $0x4e3d837f // smlal2 v31.8h, v27.16b, v29.16b
+	WORD $0x4e602bfe // saddlp v30.4s, v31.8h
+	MOVBU 22(R4), R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 23(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 24(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 25(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVWU 74(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d4a // eor v10.16b, v10.16b, v13.16b
+	WORD $0x6e2d854a // sub v10.16b, v10.16b, v13.16b
+	WORD $0x3dc01509 // ldr q9, [x8, #80]
+	WORD $0x0e29c14b // smull v11.8h, v10.8b, v9.8b
+	WORD $0x4e29814b // smlal2 v11.8h, v10.16b, v9.16b
+	WORD $0x4e60697e // sadalp v30.4s, v11.8h
+	WORD $0x6f870bc3 // mla.4s v3, v30, v7[2]
+	MOVBU 26(R4), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 27(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 28(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 29(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 78(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311def // eor v15.16b, v15.16b, v17.16b
+	WORD $0x6e3185ef // sub v15.16b, v15.16b, v17.16b
+	WORD $0x3dc0190e // ldr q14, [x8, #96]
+	WORD $0x0e2ec1ec // smull v12.8h, v15.8b, v14.8b
+	WORD $0x4e2e81ec // smlal2 v12.8h, v15.16b, v14.16b
+	WORD $0x4e602990 // saddlp v16.4s, v12.8h
+	MOVBU 30(R4), R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 31(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 32(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 33(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVWU 78(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361e73 // eor v19.16b, v19.16b, v22.16b
+	WORD $0x6e368673 // sub v19.16b, v19.16b, v22.16b
+	WORD $0x3dc01d12 // ldr q18, [x8, #112]
+	WORD $0x0e32c274 // smull v20.8h, v19.8b, v18.8b
+	WORD $0x4e328274 // smlal2 v20.8h, v19.16b, v18.16b
+	WORD $0x4e606a90 // sadalp v16.4s, v20.8h
+	WORD $0x6fa70a03 // mla.4s v3, v16, v7[3]
+	MOVBU 34(R4), R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 35(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 36(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 37(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVWU 82(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f18 // eor v24.16b, v24.16b, v26.16b
+	WORD $0x6e3a8718 // sub v24.16b, v24.16b, v26.16b
+	WORD $0x3dc02117 // ldr q23, [x8, #128]
+	WORD $0x0e37c315 // smull v21.8h, v24.8b, v23.8b
+	WORD $0x4e378315 // smlal2 v21.8h, v24.16b, v23.16b
+	WORD $0x4e602ab9 // saddlp v25.4s, v21.8h
+	MOVBU 38(R4), R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 39(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 40(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 41(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVWU 82(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1f9c // eor v28.16b, v28.16b, v31.16b
+	WORD $0x6e3f879c // sub v28.16b, v28.16b, v31.16b
+	WORD $0x3dc0251b // ldr q27, [x8, #144]
+	WORD $0x0e3bc39d // smull v29.8h, v28.8b, v27.8b
+	WORD $0x4e3b839d // smlal2 v29.8h, v28.16b, v27.16b
+	WORD $0x4e606bb9 // sadalp v25.4s, v29.8h
+	WORD $0x6f880323 // mla.4s v3, v25, v8[0]
+	MOVBU 42(R4), R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 43(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 44(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 45(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVWU 86(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1dad // eor v13.16b, v13.16b, v11.16b
+	WORD $0x6e2b85ad // sub v13.16b, v13.16b, v11.16b
+	WORD $0x3dc0290a // ldr q10, [x8, #160]
+	WORD $0x0e2ac1be // smull v30.8h, v13.8b, v10.8b
+	WORD $0x4e2a81be // smlal2 v30.8h, v13.16b, v10.16b
+	WORD $0x4e602bc9 // saddlp v9.4s, v30.8h
+	MOVBU 46(R4), R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 47(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 48(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 49(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVWU 86(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1e31 // eor v17.16b, v17.16b, v12.16b
+	WORD $0x6e2c8631 // sub v17.16b, v17.16b, v12.16b
+	WORD $0x3dc02d0f // ldr q15, [x8, #176]
+	WORD $0x0e2fc22e // smull v14.8h, v17.8b, v15.8b
+	WORD $0x4e2f822e // smlal2 v14.8h, v17.16b, v15.16b
+	WORD $0x4e6069c9 // sadalp v9.4s, v14.8h
+	WORD $0x6fa80123 // mla.4s v3, v9, v8[1]
+	MOVBU 50(R4), R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 51(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 52(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 53(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVWU 90(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ed6 // eor v22.16b, v22.16b, v20.16b
+	WORD $0x6e3486d6 // sub v22.16b, v22.16b, v20.16b
+	WORD $0x3dc03113 // ldr q19, [x8, #192]
+	WORD $0x0e33c2d0 // smull v16.8h, v22.8b, v19.8b
+	WORD $0x4e3382d0 // smlal2 v16.8h, v22.16b, v19.16b
+	WORD $0x4e602a12 // saddlp v18.4s, v16.8h
+	MOVBU 54(R4), R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 55(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 56(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 57(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVWU 90(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351f5a // eor v26.16b, v26.16b, v21.16b
+	WORD $0x6e35875a // sub v26.16b, v26.16b, v21.16b
+	WORD $0x3dc03518 // ldr q24, [x8, #208]
+	WORD $0x0e38c357 // smull v23.8h, v26.8b, v24.8b
+	WORD $0x4e388357 // smlal2 v23.8h, v26.16b, v24.16b
+	WORD $0x4e606af2 // sadalp v18.4s, v23.8h
+	WORD $0x6f880a43 // mla.4s v3, v18, v8[2]
+	MOVBU 58(R4), R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 59(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 60(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 61(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVWU 94(R4), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1fff // eor v31.16b, v31.16b, v29.16b
+	WORD $0x6e3d87ff // sub v31.16b, v31.16b, v29.16b
+	WORD $0x3dc0391c // ldr q28, [x8, #224]
+	WORD $0x0e3cc3f9 // smull v25.8h, v31.8b, v28.8b
+	WORD $0x4e3c83f9 // smlal2 v25.8h, v31.16b, v28.16b
+	WORD $0x4e602b3b // saddlp v27.4s, v25.8h
+	MOVBU 62(R4), R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 63(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 64(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 65(R4), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVWU 94(R4), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1d6b // eor v11.16b, v11.16b, v30.16b
+	WORD $0x6e3e856b // sub v11.16b, v11.16b, v30.16b
+	WORD $0x3dc03d0d // ldr q13, [x8, #240]
+	WORD $0x0e2dc16a // smull v10.8h, v11.8b, v13.8b
+	WORD $0x4e2d816a // smlal2 v10.8h, v11.16b, v13.16b
+	WORD $0x4e60695b // sadalp v27.4s, v10.8h
+	WORD $0x6fa80b63 // mla.4s v3, v27, v8[3]
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc420ac // ldur q12, [x5, #66]
+	WORD $0x3cc520ae // ldur q14, [x5, #82]
+	WORD $0x6f24058c // ushr v12, v12, #28 of 32 bits
+	WORD $0x4f21558c // shl v12, v12, #1 of 32 bits
+	WORD $0x4ea11d8c // orr v12.16b, v12.16b, v1.16b
+	WORD $0x6f2405ce // ushr v14, v14, #28 of 32 bits
+	WORD $0x4f2155ce // shl v14, v14, #1 of 32 bits
+	WORD $0x4ea11dce // orr v14.16b, v14.16b, v1.16b
+	MOVBU 2(R5), R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 3(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 4(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 5(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVWU 66(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1e31 // eor v17.16b, v17.16b, v15.16b
+	WORD $0x6e2f8631 // sub v17.16b, v17.16b, v15.16b
+	WORD $0x3dc00109 // ldr q9, [x8, #0]
+	WORD $0x0e29c230 // smull v16.8h, v17.8b, v9.8b
+	WORD $0x4e298230 // smlal2 v16.8h, v17.16b, v9.16b
+	WORD $0x4e602a14 // saddlp v20.4s, v16.8h
+	MOVBU 6(R5), R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 7(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 8(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 9(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVWU 66(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331ed6 // eor v22.16b, v22.16b, v19.16b
+	WORD $0x6e3386d6 // sub v22.16b, v22.16b, v19.16b
+	WORD $0x3dc00515 // ldr q21, [x8, #16]
+	WORD $0x0e35c2d7 // smull v23.8h, v22.8b, v21.8b
+	WORD $0x4e3582d7 // smlal2 v23.8h, v22.16b, v21.16b
+	WORD $0x4e606af4 // sadalp v20.4s, v23.8h
+	WORD $0x6f8c0284 // mla.4s v4, v20, v12[0]
+	MOVBU 10(R5), R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 11(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 12(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 13(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVWU 70(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f5a // eor v26.16b, v26.16b, v24.16b
+	WORD $0x6e38875a // sub v26.16b, v26.16b, v24.16b
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x0e32c359 // smull v25.8h, v26.8b, v18.8b
+	WORD $0x4e328359 // smlal2 v25.8h, v26.16b, v18.16b
+	WORD $0x4e602b3d // saddlp v29.4s, v25.8h
+	MOVBU 14(R5), R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 15(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 16(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 17(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVWU 70(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fff // eor v31.16b, v31.16b, v28.16b
+	WORD $0x6e3c87ff // sub v31.16b, v31.16b, v28.16b
+	WORD $0x3dc00d1e // ldr q30, [x8, #48]
+	WORD $0x0e3ec3ea // smull v10.8h, v31.8b, v30.8b
+	WORD $0x4e3e83ea // smlal2 v10.8h, v31.16b, v30.16b
+	WORD $0x4e60695d // sadalp v29.4s, v10.8h
+	WORD $0x6fac03a4 // mla.4s v4, v29, v12[1]
+	MOVBU 18(R5), R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 19(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 20(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 21(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVWU 74(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d6b // eor v11.16b, v11.16b, v13.16b
+	WORD $0x6e2d856b // sub v11.16b, v11.16b, v13.16b
+	WORD $0x3dc0111b // ldr q27, [x8, #64]
+	WORD $0x0e3bc168 // smull v8.8h, v11.8b, v27.8b
+	WORD $0x4e3b8168 // smlal2 v8.8h, v11.16b, v27.16b
+	WORD $0x4e602907 // saddlp v7.4s, v8.8h
+	MOVBU 22(R5), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 23(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 24(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 25(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 74(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301def // eor v15.16b, v15.16b, v16.16b
+	WORD $0x6e3085ef // sub v15.16b, v15.16b, v16.16b
+	WORD $0x3dc01511 // ldr q17, [x8, #80]
+	WORD $0x0e31c1e9 // smull v9.8h, v15.8b, v17.8b
+	WORD $0x4e3181e9 // smlal2 v9.8h, v15.16b, v17.16b
+	WORD $0x4e606927 // sadalp v7.4s, v9.8h
+	WORD $0x6f8c08e4 // mla.4s v4, v7, v12[2]
+	MOVBU 26(R5), R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 27(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 28(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 29(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVWU 78(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371e73 // eor v19.16b, v19.16b, v23.16b
+	WORD $0x6e378673 // sub v19.16b, v19.16b, v23.16b
+	WORD $0x3dc01916 // ldr q22, [x8, #96]
+	WORD $0x0e36c274 // smull v20.8h, v19.8b, v22.8b
+	WORD $0x4e368274 // smlal2 v20.8h, v19.16b, v22.16b
+	WORD $0x4e602a95 // saddlp v21.4s, v20.8h
+	MOVBU 30(R5), R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 31(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 32(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 33(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVWU 78(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F25
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391f18 // eor v24.16b, v24.16b, v25.16b
+	WORD $0x6e398718 // sub v24.16b, v24.16b, v25.16b
+	WORD $0x3dc01d1a // ldr q26, [x8, #112]
+	WORD $0x0e3ac312 // smull v18.8h, v24.8b, v26.8b
+	WORD $0x4e3a8312 // smlal2 v18.8h, v24.16b, v26.16b
+	WORD $0x4e606a55 // sadalp v21.4s, v18.8h
+	WORD $0x6fac0aa4 // mla.4s v4, v21, v12[3]
+	MOVBU 34(R5), R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 35(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 36(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 37(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVWU 82(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1f9c // eor v28.16b, v28.16b, v10.16b
+	WORD $0x6e2a879c // sub v28.16b, v28.16b, v10.16b
+	WORD $0x3dc0211f // ldr q31, [x8, #128]
+	WORD $0x0e3fc39d // smull v29.8h, v28.8b, v31.8b
+	WORD $0x4e3f839d // smlal2 v29.8h, v28.16b, v31.16b
+	WORD $0x4e602bbe // saddlp v30.4s, v29.8h
+	MOVBU 38(R5), R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 39(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 40(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 41(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVWU 82(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281dad // eor v13.16b, v13.16b, v8.16b
+	WORD $0x6e2885ad // sub v13.16b, v13.16b, v8.16b
+	WORD $0x3dc0250b // ldr q11, [x8, #144]
+	WORD $0x0e2bc1bb // smull v27.8h, v13.8b, v11.8b
+	WORD $0x4e2b81bb // smlal2 v27.8h, v13.16b, v11.16b
+	WORD $0x4e606b7e // sadalp v30.4s, v27.8h
+	WORD $0x6f8e03c4 // mla.4s v4, v30, v14[0]
+	MOVBU 42(R5), R12
+	FMOVS (R10)(R12<<2), F16
+	MOVBU 43(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[1]
+	MOVBU 44(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[2]
+	MOVBU 45(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[3]
+	MOVWU 86(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F9
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291e10 // eor v16.16b, v16.16b, v9.16b
+	WORD $0x6e298610 // sub v16.16b, v16.16b, v9.16b
+	WORD $0x3dc0290f // ldr q15, [x8, #160]
+	WORD $0x0e2fc207 // smull v7.8h, v16.8b, v15.8b
+	WORD $0x4e2f8207 // smlal2 v7.8h, v16.16b, v15.16b
+	WORD $0x4e6028f1 // saddlp v17.4s, v7.8h
+	MOVBU 46(R5), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 47(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 48(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 49(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 86(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ef7 // eor v23.16b, v23.16b, v20.16b
+	WORD $0x6e3486f7 // sub v23.16b, v23.16b, v20.16b
+	WORD $0x3dc02d13 // ldr q19, [x8, #176]
+	WORD $0x0e33c2f6 // smull v22.8h, v23.8b, v19.8b
+	WORD $0x4e3382f6 // smlal2 v22.8h, v23.16b, v19.16b
+	WORD $0x4e606ad1 // sadalp v17.4s, v22.8h
+	WORD $0x6fae0224 // mla.4s v4, v17, v14[1]
+	MOVBU 50(R5), R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 51(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 52(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 53(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVWU 90(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F18
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321f39 // eor v25.16b, v25.16b, v18.16b
+	WORD $0x6e328739 // sub v25.16b, v25.16b, v18.16b
+	WORD $0x3dc03118 // ldr q24, [x8, #192]
+	WORD $0x0e38c335 // smull v21.8h, v25.8b, v24.8b
+	WORD $0x4e388335 // smlal2 v21.8h, v25.16b, v24.16b
+	WORD $0x4e602aba // saddlp v26.4s, v21.8h
+	MOVBU 54(R5), R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 55(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 56(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 57(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVWU 90(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1d4a // eor v10.16b, v10.16b, v29.16b
+	WORD $0x6e3d854a // sub v10.16b, v10.16b, v29.16b
+	WORD $0x3dc0351c // ldr q28, [x8, #208]
+	WORD $0x0e3cc15f // smull v31.8h, v10.8b, v28.8b
+	WORD $0x4e3c815f // smlal2 v31.8h, v10.16b, v28.16b
+	WORD $0x4e606bfa // sadalp v26.4s, v31.8h
+	WORD $0x6f8e0b44 // mla.4s v4, v26, v14[2]
+	MOVBU 58(R5), R12
+	FMOVS (R10)(R12<<2), F8
+	MOVBU 59(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[1]
+	MOVBU 60(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[2]
+	MOVBU 61(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[3]
+	MOVWU 94(R5), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1d08 // eor v8.16b, v8.16b, v27.16b
+	WORD $0x6e3b8508 // sub v8.16b, v8.16b, v27.16b
+	WORD $0x3dc0390d // ldr q13, [x8, #224]
+	WORD $0x0e2dc11e // smull v30.8h, v8.8b, v13.8b
+	WORD $0x4e2d811e // smlal2 v30.8h, v8.16b, v13.16b
+	WORD $0x4e602bcb // saddlp v11.4s, v30.8h
+	MOVBU 62(R5), R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 63(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 64(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 65(R5), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVWU 94(R5), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271d29 // eor v9.16b, v9.16b, v7.16b
+	WORD $0x6e278529 // sub v9.16b, v9.16b, v7.16b
+	WORD $0x3dc03d10 // ldr q16, [x8, #240]
+	WORD $0x0e30c12f // smull v15.8h, v9.8b, v16.8b
+	WORD $0x4e30812f // smlal2 v15.8h, v9.16b, v16.16b
+	WORD $0x4e6069eb // sadalp v11.4s, v15.8h
+	WORD $0x6fae0964 // mla.4s v4, v11, v14[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc420d4 // ldur q20, [x6, #66]
+	WORD $0x3cc520d6 // ldur q22, [x6, #82]
+	WORD $0x6f240694 // ushr v20, v20, #28 of 32 bits
+	WORD $0x4f215694 // shl v20, v20, #1 of 32 bits
+	WORD $0x4ea11e94 // orr v20.16b, v20.16b, v1.16b
+	WORD $0x6f2406d6 // ushr v22, v22, #28 of 32 bits
+	WORD $0x4f2156d6 // shl v22, v22, #1 of 32 bits
+	WORD $0x4ea11ed6 // orr v22.16b, v22.16b, v1.16b
+	MOVBU 2(R6), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 3(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 4(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 5(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 66(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331ef7 // eor v23.16b, v23.16b, v19.16b
+	WORD $0x6e3386f7 // sub v23.16b, v23.16b, v19.16b
+	WORD $0x3dc00111 // ldr q17, [x8, #0]
+	WORD $0x0e31c2f5 // smull v21.8h, v23.8b, v17.8b
+	WORD $0x4e3182f5 // smlal2 v21.8h, v23.16b, v17.16b
+	WORD $0x4e602ab2 // saddlp v18.4s, v21.8h
+	MOVBU 6(R6), R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 7(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 8(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 9(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVWU 66(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381f39 // eor v25.16b, v25.16b, v24.16b
+	WORD $0x6e388739 // sub v25.16b, v25.16b, v24.16b
+	WORD $0x3dc0051d // ldr q29, [x8, #16]
+	WORD $0x0e3dc33f // smull v31.8h, v25.8b, v29.8b
+	WORD $0x4e3d833f // smlal2 v31.8h, v25.16b, v29.16b
+	WORD $0x4e606bf2 // sadalp v18.4s, v31.8h
+	WORD $0x6f940245 // mla.4s v5, v18, v20[0]
+	MOVBU 10(R6), R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 11(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 12(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 13(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVWU 70(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1d4a // eor v10.16b, v10.16b, v28.16b
+	WORD $0x6e3c854a // sub v10.16b, v10.16b, v28.16b
+	WORD $0x3dc0091a // ldr q26, [x8, #32]
+	WORD $0x0e3ac15e // smull v30.8h, v10.8b, v26.8b
+	WORD $0x4e3a815e // smlal2 v30.8h, v10.16b, v26.16b
+	WORD $0x4e602bdb // saddlp v27.4s, v30.8h
+	MOVBU 14(R6), R12
+	FMOVS (R10)(R12<<2), F8
+	MOVBU 15(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[1]
+	MOVBU 16(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[2]
+	MOVBU 17(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[3]
+	MOVWU 70(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1d08 // eor v8.16b, v8.16b, v13.16b
+	WORD $0x6e2d8508 // sub v8.16b, v8.16b, v13.16b
+	WORD $0x3dc00d07 // ldr q7, [x8, #48]
+	WORD $0x0e27c10f // smull v15.8h, v8.8b, v7.8b
+	WORD $0x4e27810f // smlal2 v15.8h, v8.16b, v7.16b
+	WORD $0x4e6069fb // sadalp v27.4s, v15.8h
+	WORD $0x6fb40365 // mla.4s v5, v27, v20[1]
+	MOVBU 18(R6), R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 19(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 20(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 21(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVWU 74(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301d29 // eor v9.16b, v9.16b, v16.16b
+	WORD $0x6e308529 // sub v9.16b, v9.16b, v16.16b
+	WORD $0x3dc0110b // ldr q11, [x8, #64]
+	WORD $0x0e2bc12e // smull v14.8h, v9.8b, v11.8b
+	WORD $0x4e2b812e // smlal2 v14.8h, v9.16b, v11.16b
+	WORD $0x4e6029cc // saddlp v12.4s, v14.8h
+	MOVBU 22(R6), R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 23(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 24(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 25(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVWU 74(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e73 // eor v19.16b, v19.16b, v21.16b
+	WORD $0x6e358673 // sub v19.16b, v19.16b, v21.16b
+	WORD $0x3dc01517 // ldr q23, [x8, #80]
+	WORD $0x0e37c271 // smull v17.8h, v19.8b, v23.8b
+	WORD $0x4e378271 // smlal2 v17.8h, v19.16b, v23.16b
+	WORD $0x4e606a2c // sadalp v12.4s, v17.8h
+	WORD $0x6f940985 // mla.4s v5, v12, v20[2]
+	MOVBU 26(R6), R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 27(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 28(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 29(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVWU 78(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F31
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1f18 // eor v24.16b, v24.16b, v31.16b
+	WORD $0x6e3f8718 // sub v24.16b, v24.16b, v31.16b
+	WORD $0x3dc01919 // ldr q25, [x8, #96]
+	WORD $0x0e39c312 // smull v18.8h, v24.8b, v25.8b
+	WORD $0x4e398312 // smlal2 v18.8h, v24.16b, v25.16b
+	WORD $0x4e602a5d // saddlp v29.4s, v18.8h
+	MOVBU 30(R6), R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 31(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 32(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 33(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVWU 78(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F30
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1f9c // eor v28.16b, v28.16b, v30.16b
+	WORD $0x6e3e879c // sub v28.16b, v28.16b, v30.16b
+	WORD $0x3dc01d0a // ldr q10, [x8, #112]
+	WORD $0x0e2ac39a // smull v26.8h, v28.8b, v10.8b
+	WORD $0x4e2a839a // smlal2 v26.8h, v28.16b, v10.16b
+	WORD $0x4e606b5d // sadalp v29.4s, v26.8h
+	WORD $0x6fb40ba5 // mla.4s v5, v29, v20[3]
+	MOVBU 34(R6), R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 35(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 36(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 37(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVWU 82(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F15
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1dad // eor v13.16b, v13.16b, v15.16b
+	WORD $0x6e2f85ad // sub v13.16b, v13.16b, v15.16b
+	WORD $0x3dc02108 // ldr q8, [x8, #128]
+	WORD $0x0e28c1bb // smull v27.8h, v13.8b, v8.8b
+	WORD $0x4e2881bb // smlal2 v27.8h, v13.16b, v8.16b
+	WORD $0x4e602b67 // saddlp v7.4s, v27.8h
+	MOVBU 38(R6), R12
+	FMOVS (R10)(R12<<2), F16
+	MOVBU 39(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[1]
+	MOVBU 40(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[2]
+	MOVBU 41(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[3]
+	MOVWU 82(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F14
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1e10 // eor v16.16b, v16.16b, v14.16b
+	WORD $0x6e2e8610 // sub v16.16b, v16.16b, v14.16b
+	WORD $0x3dc02509 // ldr q9, [x8, #144]
+	WORD $0x0e29c20b // smull v11.8h, v16.8b, v9.8b
+	WORD $0x4e29820b // smlal2 v11.8h, v16.16b, v9.16b
+	WORD $0x4e606967 // sadalp v7.4s, v11.8h
+	WORD $0x6f9600e5 // mla.4s v5, v7, v22[0]
+	MOVBU 42(R6), R12
+	FMOVS (R10)(R12<<2), F21
+	MOVBU 43(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[1]
+	MOVBU 44(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[2]
+	MOVBU 45(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[3]
+	MOVWU 86(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F17
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311eb5 // eor v21.16b, v21.16b, v17.16b
+	WORD $0x6e3186b5 // sub v21.16b, v21.16b, v17.16b
+	WORD $0x3dc02913 // ldr q19, [x8, #160]
+	WORD $0x0e33c2ac // smull v12.8h, v21.8b, v19.8b
+	WORD $0x4e3382ac // smlal2 v12.8h, v21.16b, v19.16b
+	WORD $0x4e602997 // saddlp v23.4s, v12.8h
+	MOVBU 46(R6), R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 47(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 48(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 49(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVWU 86(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F18
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321fff // eor v31.16b, v31.16b, v18.16b
+	WORD $0x6e3287ff // sub v31.16b, v31.16b, v18.16b
+	WORD $0x3dc02d18 // ldr q24, [x8, #176]
+	WORD $0x0e38c3f9 // smull v25.8h, v31.8b, v24.8b
+	WORD $0x4e3883f9 // smlal2 v25.8h, v31.16b, v24.16b
+	WORD $0x4e606b37 // sadalp v23.4s, v25.8h
+	WORD $0x6fb602e5 // mla.4s v5, v23, v22[1]
+	MOVBU 50(R6), R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 51(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 52(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 53(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVWU 90(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1fde // eor v30.16b, v30.16b, v26.16b
+	WORD $0x6e3a87de // sub v30.16b, v30.16b, v26.16b
+	WORD $0x3dc0311c // ldr q28, [x8, #192]
+	WORD $0x0e3cc3dd // smull v29.8h, v30.8b, v28.8b
+	WORD $0x4e3c83dd // smlal2 v29.8h, v30.16b, v28.16b
+	WORD $0x4e602baa // saddlp v10.4s, v29.8h
+	MOVBU 54(R6), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 55(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 56(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 57(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 90(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F27
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1def // eor v15.16b, v15.16b, v27.16b
+	WORD $0x6e3b85ef // sub v15.16b, v15.16b, v27.16b
+	WORD $0x3dc0350d // ldr q13, [x8, #208]
+	WORD $0x0e2dc1e8 // smull v8.8h, v15.8b, v13.8b
+	WORD $0x4e2d81e8 // smlal2 v8.8h, v15.16b, v13.16b
+	WORD $0x4e60690a // sadalp v10.4s, v8.8h
+	WORD $0x6f960945 // mla.4s v5, v10, v22[2]
+	MOVBU 58(R6), R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 59(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 60(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 61(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVWU 94(R6), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1dce // eor v14.16b, v14.16b, v11.16b
+	WORD $0x6e2b85ce // sub v14.16b, v14.16b, v11.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x0e30c1c7 // smull v7.8h, v14.8b, v16.8b
+	WORD $0x4e3081c7 // smlal2 v7.8h, v14.16b, v16.16b
+	WORD $0x4e6028e9 // saddlp v9.4s, v7.8h
+	MOVBU 62(R6), R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 63(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 64(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 65(R6), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVWU 94(R6), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F12
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1e31 // eor v17.16b, v17.16b, v12.16b
+	WORD $0x6e2c8631 // sub v17.16b, v17.16b, v12.16b
+	WORD $0x3dc03d15 // ldr q21, [x8, #240]
+	WORD $0x0e35c233 // smull v19.8h, v17.8b, v21.8b
+	WORD $0x4e358233 // smlal2 v19.8h, v17.16b, v21.16b
+	WORD $0x4e606a69 // sadalp v9.4s, v19.8h
+	WORD $0x6fb60925 // mla.4s v5, v9, v22[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc420f2 // ldur q18, [x7, #66]
+	WORD $0x3cc520f9 // ldur q25, [x7, #82]
+	WORD $0x6f240652 // ushr v18, v18, #28 of 32 bits
+	WORD $0x4f215652 // shl v18, v18, #1 of 32 bits
+	WORD $0x4ea11e52 // orr v18.16b, v18.16b, v1.16b
+	WORD $0x6f240739 // ushr v25, v25, #28 of 32 bits
+	WORD $0x4f215739 // shl v25, v25, #1 of 32 bits
+	WORD $0x4ea11f39 // orr v25.16b, v25.16b, v1.16b
+	MOVBU 2(R7), R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 3(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 4(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 5(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVWU 66(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F24
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381fff // eor v31.16b, v31.16b, v24.16b
+	WORD $0x6e3887ff // sub v31.16b, v31.16b, v24.16b
+	WORD $0x3dc00117 // ldr q23, [x8, #0]
+	WORD $0x0e37c3fd // smull v29.8h, v31.8b, v23.8b
+	WORD $0x4e3783fd // smlal2 v29.8h, v31.16b, v23.16b
+	WORD $0x4e602bba // saddlp v26.4s, v29.8h
+	MOVBU 6(R7), R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 7(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 8(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 9(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVWU 66(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F28
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1fde // eor v30.16b, v30.16b, v28.16b
+	WORD $0x6e3c87de // sub v30.16b, v30.16b, v28.16b
+	WORD $0x3dc0051b // ldr q27, [x8, #16]
+	WORD $0x0e3bc3c8 // smull v8.8h, v30.8b, v27.8b
+	WORD $0x4e3b83c8 // smlal2 v8.8h, v30.16b, v27.16b
+	WORD $0x4e60691a // sadalp v26.4s, v8.8h
+	WORD $0x6f920346 // mla.4s v6, v26, v18[0]
+	MOVBU 10(R7), R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 11(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 12(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 13(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVWU 70(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F13
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1def // eor v15.16b, v15.16b, v13.16b
+	WORD $0x6e2d85ef // sub v15.16b, v15.16b, v13.16b
+	WORD $0x3dc0090a // ldr q10, [x8, #32]
+	WORD $0x0e2ac1e7 // smull v7.8h, v15.8b, v10.8b
+	WORD $0x4e2a81e7 // smlal2 v7.8h, v15.16b, v10.16b
+	WORD $0x4e6028eb // saddlp v11.4s, v7.8h
+	MOVBU 14(R7), R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 15(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 16(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 17(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVWU 70(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F16
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x6e301dce // eor v14.16b, v14.16b, v16.16b
+	WORD $0x6e3085ce // sub v14.16b, v14.16b, v16.16b
+	WORD $0x3dc00d0c // ldr q12, [x8, #48]
+	WORD $0x0e2cc1d3 // smull v19.8h, v14.8b, v12.8b
+	WORD $0x4e2c81d3 // smlal2 v19.8h, v14.16b, v12.16b
+	WORD $0x4e606a6b // sadalp v11.4s, v19.8h
+	WORD $0x6fb20166 // mla.4s v6, v11, v18[1]
+	MOVBU 18(R7), R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 19(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 20(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 21(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVWU 74(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F21
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351e31 // eor v17.16b, v17.16b, v21.16b
+	WORD $0x6e358631 // sub v17.16b, v17.16b, v21.16b
+	WORD $0x3dc01109 // ldr q9, [x8, #64]
+	WORD $0x0e29c236 // smull v22.8h, v17.8b, v9.8b
+	WORD $0x4e298236 // smlal2 v22.8h, v17.16b, v9.16b
+	WORD $0x4e602ad4 // saddlp v20.4s, v22.8h
+	MOVBU 22(R7), R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 23(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 24(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 25(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVWU 74(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F29
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1f18 // eor v24.16b, v24.16b, v29.16b
+	WORD $0x6e3d8718 // sub v24.16b, v24.16b, v29.16b
+	WORD $0x3dc0151f // ldr q31, [x8, #80]
+	WORD $0x0e3fc317 // smull v23.8h, v24.8b, v31.8b
+	WORD $0x4e3f8317 // smlal2 v23.8h, v24.16b, v31.16b
+	WORD $0x4e606af4 // sadalp v20.4s, v23.8h
+	WORD $0x6f920a86 // mla.4s v6, v20, v18[2]
+	MOVBU 26(R7), R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 27(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 28(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 29(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVWU 78(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F8
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281f9c // eor v28.16b, v28.16b, v8.16b
+	WORD $0x6e28879c // sub v28.16b, v28.16b, v8.16b
+	WORD $0x3dc0191e // ldr q30, [x8, #96]
+	WORD $0x0e3ec39a // smull v26.8h, v28.8b, v30.8b
+	WORD $0x4e3e839a // smlal2 v26.8h, v28.16b, v30.16b
+	WORD $0x4e602b5b // saddlp v27.4s, v26.8h
+	MOVBU 30(R7), R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 31(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 32(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 33(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVWU 78(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F7
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V7.D[1]
+	WORD $0x6e271dad // eor v13.16b, v13.16b, v7.16b
+	WORD $0x6e2785ad // sub v13.16b, v13.16b, v7.16b
+	WORD $0x3dc01d0f // ldr q15, [x8, #112]
+	WORD $0x0e2fc1aa // smull v10.8h, v13.8b, v15.8b
+	WORD $0x4e2f81aa // smlal2 v10.8h, v13.16b, v15.16b
+	WORD $0x4e60695b // sadalp v27.4s, v10.8h
+	WORD $0x6fb20b66 // mla.4s v6, v27, v18[3]
+	MOVBU 34(R7), R12
+	FMOVS (R10)(R12<<2), F16
+	MOVBU 35(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[1]
+	MOVBU 36(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[2]
+	MOVBU 37(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V16.S[3]
+	MOVWU 82(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F19
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e10 // eor v16.16b, v16.16b, v19.16b
+	WORD $0x6e338610 // sub v16.16b, v16.16b, v19.16b
+	WORD $0x3dc0210e // ldr q14, [x8, #128]
+	WORD $0x0e2ec20b // smull v11.8h, v16.8b, v14.8b
+	WORD $0x4e2e820b // smlal2 v11.8h, v16.16b, v14.16b
+	WORD $0x4e60296c // saddlp v12.4s, v11.8h
+	MOVBU 38(R7), R12
+	FMOVS (R10)(R12<<2), F21
+	MOVBU 39(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[1]
+	MOVBU 40(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[2]
+	MOVBU 41(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[3]
+	MOVWU 82(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F22
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361eb5 // eor v21.16b, v21.16b, v22.16b
+	WORD $0x6e3686b5 // sub v21.16b, v21.16b, v22.16b
+	WORD $0x3dc02511 // ldr q17, [x8, #144]
+	WORD $0x0e31c2a9 // smull v9.8h, v21.8b, v17.8b
+	WORD $0x4e3182a9 // smlal2 v9.8h, v21.16b, v17.16b
+	WORD $0x4e60692c // sadalp v12.4s, v9.8h
+	WORD $0x6f990186 // mla.4s v6, v12, v25[0]
+	MOVBU 42(R7), R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 43(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 44(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 45(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVWU 86(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F23
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371fbd // eor v29.16b, v29.16b, v23.16b
+	WORD $0x6e3787bd // sub v29.16b, v29.16b, v23.16b
+	WORD $0x3dc02918 // ldr q24, [x8, #160]
+	WORD $0x0e38c3b4 // smull v20.8h, v29.8b, v24.8b
+	WORD $0x4e3883b4 // smlal2 v20.8h, v29.16b, v24.16b
+	WORD $0x4e602a9f // saddlp v31.4s, v20.8h
+	MOVBU 46(R7), R12
+	FMOVS (R10)(R12<<2), F8
+	MOVBU 47(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[1]
+	MOVBU 48(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[2]
+	MOVBU 49(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[3]
+	MOVWU 86(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F26
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1d08 // eor v8.16b, v8.16b, v26.16b
+	WORD $0x6e3a8508 // sub v8.16b, v8.16b, v26.16b
+	WORD $0x3dc02d1c // ldr q28, [x8, #176]
+	WORD $0x0e3cc11e // smull v30.8h, v8.8b, v28.8b
+	WORD $0x4e3c811e // smlal2 v30.8h, v8.16b, v28.16b
+	WORD $0x4e606bdf // sadalp v31.4s, v30.8h
+	WORD $0x6fb903e6 // mla.4s v6, v31, v25[1]
+	MOVBU 50(R7), R12
+	FMOVS (R10)(R12<<2), F7
+	MOVBU 51(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[1]
+	MOVBU 52(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[2]
+	MOVBU 53(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V7.S[3]
+	MOVWU 90(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F10
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1ce7 // eor v7.16b, v7.16b, v10.16b
+	WORD $0x6e2a84e7 // sub v7.16b, v7.16b, v10.16b
+	WORD $0x3dc0310d // ldr q13, [x8, #192]
+	WORD $0x0e2dc0fb // smull v27.8h, v7.8b, v13.8b
+	WORD $0x4e2d80fb // smlal2 v27.8h, v7.16b, v13.16b
+	WORD $0x4e602b6f // saddlp v15.4s, v27.8h
+	MOVBU 54(R7), R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 55(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 56(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 57(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVWU 90(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F11
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1e73 // eor v19.16b, v19.16b, v11.16b
+	WORD $0x6e2b8673 // sub v19.16b, v19.16b, v11.16b
+	WORD $0x3dc03510 // ldr q16, [x8, #208]
+	WORD $0x0e30c26e // smull v14.8h, v19.8b, v16.8b
+	WORD $0x4e30826e // smlal2 v14.8h, v19.16b, v16.16b
+	WORD $0x4e6069cf // sadalp v15.4s, v14.8h
+	WORD $0x6f9909e6 // mla.4s v6, v15, v25[2]
+	MOVBU 58(R7), R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 59(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 60(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 61(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVWU 94(R7), R13
+	UBFX $0, R13, $7, R12
+	FMOVD (R11)(R12<<3), F9
+	UBFX $7, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291ed6 // eor v22.16b, v22.16b, v9.16b
+	WORD $0x6e2986d6 // sub v22.16b, v22.16b, v9.16b
+	WORD $0x3dc03915 // ldr q21, [x8, #224]
+	WORD $0x0e35c2cc // smull v12.8h, v22.8b, v21.8b
+	WORD $0x4e3582cc // smlal2 v12.8h, v22.16b, v21.16b
+	WORD $0x4e602991 // saddlp v17.4s, v12.8h
+	MOVBU 62(R7), R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 63(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 64(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 65(R7), R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVWU 94(R7), R13
+	UBFX $14, R13, $7, R12
+	FMOVD (R11)(R12<<3), F20
+	UBFX $21, R13, $7, R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x6e341ef7 // eor v23.16b, v23.16b, v20.16b
+	WORD $0x6e3486f7 // sub v23.16b, v23.16b, v20.16b
+	WORD $0x3dc03d1d // ldr q29, [x8, #240]
+	WORD $0x0e3dc2f8 // smull v24.8h, v23.8b, v29.8b
+	WORD $0x4e3d82f8 // smlal2 v24.8h, v23.16b, v29.16b
+	WORD $0x4e606b11 // sadalp v17.4s, v24.8h
+	WORD $0x6fb90a26 // mla.4s v6, v17, v25[3]
+	WORD $0x4ea4bc63 // addp v3.4s, v3.4s, v4.4s
+	WORD $0x4ea6bca5 // addp v5.4s, v5.4s, v6.4s
+	WORD $0x4ea5bc63 // addp v3.4s, v3.4s, v5.4s
+	WORD $0x3dc04d1a // ldr q26, [x8, #304]
+	VLD1 (R4), V30.H[0]
+	VLD1 (R5), V30.H[1]
+	VLD1 (R6), V30.H[2]
+	VLD1 (R7), V30.H[3]
+	WORD $0x0e217bde // fcvtl v30.4s, v30.4h
+	WORD $0x6e22dfde // fmul v30.4s, v30.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4f9a93de // fmul.4s v30, v30, v26[0]
+	WORD $0x6e3edc63 // fmul v3.4s, v3.4s, v30.4s
+	WORD $0x4e23d400 // fadd v0.4s, v0.4s, v3.4s
+	ADD $98, R4, R4
+	ADD $98, R5, R5
+	ADD $98, R6, R6
+	ADD $98, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block34
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group33
+	RET
+
+// func gemvIQ3SNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ3SNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·bookIQ3S(SB), R10
+	MOVD $·signsAll(SB), R11
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	WORD $0x4f00e422 // movi v2.16b, #1
+	MOVD $c29<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group35:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block36:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc5e088 // ldur q8, [x4, #94]
+	WORD $0x6f0c0509 // ushr v9, v8, #4 of 8 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4e097908 // zip2 v8.16b, v8.16b, v9.16b
+	WORD $0x4f095508 // shl v8, v8, #1 of 8 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x4e030108 // tbl v8.16b, v8.16b, v3.16b
+	WORD $0x2f08a50a // uxtl v10.8h, v8.8b
+	WORD $0x0f10a54b // sxtl v11.4s, v10.4h
+	WORD $0x4f10a54c // sxtl2 v12.4s, v10.8h
+	MOVBU 2(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 3(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 4(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 5(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 74(R4), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 75(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x6e2e85ad // sub v13.16b, v13.16b, v14.16b
+	WORD $0x3dc0010f // ldr q15, [x8, #0]
+	WORD $0x0e2fc1b1 // smull v17.8h, v13.8b, v15.8b
+	WORD $0x4e2f81b1 // smlal2 v17.8h, v13.16b, v15.16b
+	WORD $0x4e602a30 // saddlp v16.4s, v17.8h
+	MOVBU 6(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 7(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 8(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 9(R4), R12
+	MOVBU 66(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 76(R4), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 77(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e52 // eor v18.16b, v18.16b, v19.16b
+	WORD $0x6e338652 // sub v18.16b, v18.16b, v19.16b
+	WORD $0x3dc00514 // ldr q20, [x8, #16]
+	WORD $0x0e34c255 // smull v21.8h, v18.8b, v20.8b
+	WORD $0x4e348255 // smlal2 v21.8h, v18.16b, v20.16b
+	WORD $0x4e606ab0 // sadalp v16.4s, v21.8h
+	WORD $0x6f8b0204 // mla.4s v4, v16, v11[0]
+	MOVBU 10(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 11(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 12(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 13(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVBU 78(R4), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 79(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371ed6 // eor v22.16b, v22.16b, v23.16b
+	WORD $0x6e3786d6 // sub v22.16b, v22.16b, v23.16b
+	WORD $0x3dc00918 // ldr q24, [x8, #32]
+	WORD $0x0e38c2da // smull v26.8h, v22.8b, v24.8b
+	WORD $0x4e3882da // smlal2 v26.8h, v22.16b, v24.16b
+	WORD $0x4e602b59 // saddlp v25.4s, v26.8h
+	MOVBU 14(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 15(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 16(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 17(R4), R12
+	MOVBU 67(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 80(R4), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 81(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
+	WORD $0x3dc00d1d // ldr q29, [x8, #48]
+	WORD $0x0e3dc37e // smull v30.8h, v27.8b, v29.8b
+	WORD $0x4e3d837e // smlal2 v30.8h, v27.16b, v29.16b
+	WORD $0x4e606bd9 // sadalp v25.4s, v30.8h
+	WORD $0x6fab0324 // mla.4s v4, v25, v11[1]
+	MOVBU 18(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 19(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 20(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 21(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVBU 82(R4), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 83(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291fff // eor v31.16b, v31.16b, v9.16b
+	WORD $0x6e2987ff // sub v31.16b, v31.16b, v9.16b
+	WORD $0x3dc0110a // ldr q10, [x8, #64]
+	WORD $0x0e2ac3ee // smull v14.8h, v31.8b, v10.8b
+	WORD $0x4e2a83ee // smlal2 v14.8h, v31.16b, v10.16b
+	WORD $0x4e6029c8 // saddlp v8.4s, v14.8h
+	MOVBU 22(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 23(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 24(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 25(R4), R12
+	MOVBU 68(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVBU 84(R4), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 85(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1e31 // eor v17.16b, v17.16b, v13.16b
+	WORD $0x6e2d8631 // sub v17.16b, v17.16b, v13.16b
+	WORD $0x3dc0150f // ldr q15, [x8, #80]
+	WORD $0x0e2fc233 // smull v19.8h, v17.8b, v15.8b
+	WORD $0x4e2f8233 // smlal2 v19.8h, v17.16b, v15.16b
+	WORD $0x4e606a68 // sadalp v8.4s, v19.8h
+	WORD $0x6f8b0904 // mla.4s v4, v8, v11[2]
+	MOVBU 26(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F21
+	MOVBU 27(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[1]
+	MOVBU 28(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[2]
+	MOVBU 29(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[3]
+	MOVBU 86(R4), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 87(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321eb5 // eor v21.16b, v21.16b, v18.16b
+	WORD $0x6e3286b5 // sub v21.16b, v21.16b, v18.16b
+	WORD $0x3dc01914 // ldr q20, [x8, #96]
+	WORD $0x0e34c2b7 // smull v23.8h, v21.8b, v20.8b
+	WORD $0x4e3482b7 // smlal2 v23.8h, v21.16b, v20.16b
+	WORD $0x4e602af0 // saddlp v16.4s, v23.8h
+	MOVBU 30(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 31(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 32(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 33(R4), R12
+	MOVBU 69(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVBU 88(R4), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 89(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361f5a // eor v26.16b, v26.16b, v22.16b
+	WORD $0x6e36875a // sub v26.16b, v26.16b, v22.16b
+	WORD $0x3dc01d18 // ldr q24, [x8, #112]
+	WORD $0x0e38c35c // smull v28.8h, v26.8b, v24.8b
+	WORD $0x4e38835c // smlal2 v28.8h, v26.16b, v24.16b
+	WORD $0x4e606b90 // sadalp v16.4s, v28.8h
+	WORD $0x6fab0a04 // mla.4s v4, v16, v11[3]
+	MOVBU 34(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F30
+	MOVBU 35(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[1]
+	MOVBU 36(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[2]
+	MOVBU 37(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V30.S[3]
+	MOVBU 90(R4), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 91(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1fde // eor v30.16b, v30.16b, v27.16b
+	WORD $0x6e3b87de // sub v30.16b, v30.16b, v27.16b
+	WORD $0x3dc0211d // ldr q29, [x8, #128]
+	WORD $0x0e3dc3c9 // smull v9.8h, v30.8b, v29.8b
+	WORD $0x4e3d83c9 // smlal2 v9.8h, v30.16b, v29.16b
+	WORD $0x4e602939 // saddlp v25.4s, v9.8h
+	MOVBU 38(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 39(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 40(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 41(R4), R12
+	MOVBU 70(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVBU 92(R4), R12
+	FMOVD (R11)(R12<<3), F31
+	MOVBU 93(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1dce // eor v14.16b, v14.16b, v31.16b
+	WORD $0x6e3f85ce // sub v14.16b, v14.16b, v31.16b
+	WORD $0x3dc0250a // ldr q10, [x8, #144]
+	WORD $0x0e2ac1cd // smull v13.8h, v14.8b, v10.8b
+	WORD $0x4e2a81cd // smlal2 v13.8h, v14.16b, v10.16b
+	WORD $0x4e6069b9 // sadalp v25.4s, v13.8h
+	WORD $0x6f8c0324 // mla.4s v4, v25, v12[0]
+	MOVBU 42(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 43(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 44(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 45(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVBU 94(R4), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 95(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311e73 // eor v19.16b, v19.16b, v17.16b
+	WORD $0x6e318673 // sub v19.16b, v19.16b, v17.16b
+	WORD $0x3dc0290f // ldr q15, [x8, #160]
+	WORD $0x0e2fc272 // smull v18.8h, v19.8b, v15.8b
+	WORD $0x4e2f8272 // smlal2 v18.8h, v19.16b, v15.16b
+	WORD $0x4e602a48 // saddlp v8.4s, v18.8h
+	MOVBU 46(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 47(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 48(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 49(R4), R12
+	MOVBU 71(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVBU 96(R4), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 97(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351ef7 // eor v23.16b, v23.16b, v21.16b
+	WORD $0x6e3586f7 // sub v23.16b, v23.16b, v21.16b
+	WORD $0x3dc02d14 // ldr q20, [x8, #176]
+	WORD $0x0e34c2f6 // smull v22.8h, v23.8b, v20.8b
+	WORD $0x4e3482f6 // smlal2 v22.8h, v23.16b, v20.16b
+	WORD $0x4e606ac8 // sadalp v8.4s, v22.8h
+	WORD $0x6fac0104 // mla.4s v4, v8, v12[1]
+	MOVBU 50(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 51(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 52(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 53(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVBU 98(R4), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 99(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1f9c // eor v28.16b, v28.16b, v26.16b
+	WORD $0x6e3a879c // sub v28.16b, v28.16b, v26.16b
+	WORD $0x3dc03118 // ldr q24, [x8, #192]
+	WORD $0x0e38c39b // smull v27.8h, v28.8b, v24.8b
+	WORD $0x4e38839b // smlal2 v27.8h, v28.16b, v24.16b
+	WORD $0x4e602b70 // saddlp v16.4s, v27.8h
+	MOVBU 54(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 55(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 56(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 57(R4), R12
+	MOVBU 72(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 100(R4), R12
+	FMOVD (R11)(R12<<3), F30
+	MOVBU 101(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x6e3e1d29 // eor v9.16b, v9.16b, v30.16b
+	WORD $0x6e3e8529 // sub v9.16b, v9.16b, v30.16b
+	WORD $0x3dc0351d // ldr q29, [x8, #208]
+	WORD $0x0e3dc13f // smull v31.8h, v9.8b, v29.8b
+	WORD $0x4e3d813f // smlal2 v31.8h, v9.16b, v29.16b
+	WORD $0x4e606bf0 // sadalp v16.4s, v31.8h
+	WORD $0x6f8c0a04 // mla.4s v4, v16, v12[2]
+	MOVBU 58(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 59(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 60(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 61(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 102(R4), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 103(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x6e2e85ad // sub v13.16b, v13.16b, v14.16b
+	WORD $0x3dc0390a // ldr q10, [x8, #224]
+	WORD $0x0e2ac1b1 // smull v17.8h, v13.8b, v10.8b
+	WORD $0x4e2a81b1 // smlal2 v17.8h, v13.16b, v10.16b
+	WORD $0x4e602a39 // saddlp v25.4s, v17.8h
+	MOVBU 62(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 63(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 64(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 65(R4), R12
+	MOVBU 73(R4), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 104(R4), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 105(R4), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331e52 // eor v18.16b, v18.16b, v19.16b
+	WORD $0x6e338652 // sub v18.16b, v18.16b, v19.16b
+	WORD $0x3dc03d0f // ldr q15, [x8, #240]
+	WORD $0x0e2fc255 // smull v21.8h, v18.8b, v15.8b
+	WORD $0x4e2f8255 // smlal2 v21.8h, v18.16b, v15.16b
+	WORD $0x4e606ab9 // sadalp v25.4s, v21.8h
+	WORD $0x6fac0b24 // mla.4s v4, v25, v12[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc5e0b6 // ldur q22, [x5, #94]
+	WORD $0x6f0c06d7 // ushr v23, v22, #4 of 8 bits
+	WORD $0x4e211ed6 // and v22.16b, v22.16b, v1.16b
+	WORD $0x4e177ad6 // zip2 v22.16b, v22.16b, v23.16b
+	WORD $0x4f0956d6 // shl v22, v22, #1 of 8 bits
+	WORD $0x4ea21ed6 // orr v22.16b, v22.16b, v2.16b
+	WORD $0x4e0302d6 // tbl v22.16b, v22.16b, v3.16b
+	WORD $0x2f08a6d4 // uxtl v20.8h, v22.8b
+	WORD $0x0f10a688 // sxtl v8.4s, v20.4h
+	WORD $0x4f10a69a // sxtl2 v26.4s, v20.8h
+	MOVBU 2(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 3(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 4(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 5(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 74(R5), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 75(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
+	WORD $0x3dc00118 // ldr q24, [x8, #0]
+	WORD $0x0e38c37f // smull v31.8h, v27.8b, v24.8b
+	WORD $0x4e38837f // smlal2 v31.8h, v27.16b, v24.16b
+	WORD $0x4e602bfe // saddlp v30.4s, v31.8h
+	MOVBU 6(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 7(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 8(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 9(R5), R12
+	MOVBU 66(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 76(R5), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 77(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1d29 // eor v9.16b, v9.16b, v29.16b
+	WORD $0x6e3d8529 // sub v9.16b, v9.16b, v29.16b
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x0e30c12e // smull v14.8h, v9.8b, v16.8b
+	WORD $0x4e30812e // smlal2 v14.8h, v9.16b, v16.16b
+	WORD $0x4e6069de // sadalp v30.4s, v14.8h
+	WORD $0x6f8803c5 // mla.4s v5, v30, v8[0]
+	MOVBU 10(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F17
+	MOVBU 11(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[1]
+	MOVBU 12(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[2]
+	MOVBU 13(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V17.S[3]
+	MOVBU 78(R5), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 79(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1e31 // eor v17.16b, v17.16b, v13.16b
+	WORD $0x6e2d8631 // sub v17.16b, v17.16b, v13.16b
+	WORD $0x3dc0090a // ldr q10, [x8, #32]
+	WORD $0x0e2ac235 // smull v21.8h, v17.8b, v10.8b
+	WORD $0x4e2a8235 // smlal2 v21.8h, v17.16b, v10.16b
+	WORD $0x4e602ab3 // saddlp v19.4s, v21.8h
+	MOVBU 14(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 15(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 16(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 17(R5), R12
+	MOVBU 67(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 80(R5), R12
+	FMOVD (R11)(R12<<3), F15
+	MOVBU 81(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1e52 // eor v18.16b, v18.16b, v15.16b
+	WORD $0x6e2f8652 // sub v18.16b, v18.16b, v15.16b
+	WORD $0x3dc00d19 // ldr q25, [x8, #48]
+	WORD $0x0e39c24b // smull v11.8h, v18.8b, v25.8b
+	WORD $0x4e39824b // smlal2 v11.8h, v18.16b, v25.16b
+	WORD $0x4e606973 // sadalp v19.4s, v11.8h
+	WORD $0x6fa80265 // mla.4s v5, v19, v8[1]
+	MOVBU 18(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 19(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 20(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 21(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVBU 82(R5), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 83(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371d8c // eor v12.16b, v12.16b, v23.16b
+	WORD $0x6e37858c // sub v12.16b, v12.16b, v23.16b
+	WORD $0x3dc01114 // ldr q20, [x8, #64]
+	WORD $0x0e34c19c // smull v28.8h, v12.8b, v20.8b
+	WORD $0x4e34819c // smlal2 v28.8h, v12.16b, v20.16b
+	WORD $0x4e602b96 // saddlp v22.4s, v28.8h
+	MOVBU 22(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 23(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 24(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 25(R5), R12
+	MOVBU 68(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVBU 84(R5), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 85(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1fff // eor v31.16b, v31.16b, v27.16b
+	WORD $0x6e3b87ff // sub v31.16b, v31.16b, v27.16b
+	WORD $0x3dc01518 // ldr q24, [x8, #80]
+	WORD $0x0e38c3fd // smull v29.8h, v31.8b, v24.8b
+	WORD $0x4e3883fd // smlal2 v29.8h, v31.16b, v24.16b
+	WORD $0x4e606bb6 // sadalp v22.4s, v29.8h
+	WORD $0x6f880ac5 // mla.4s v5, v22, v8[2]
+	MOVBU 26(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 27(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 28(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 29(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVBU 86(R5), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 87(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291dce // eor v14.16b, v14.16b, v9.16b
+	WORD $0x6e2985ce // sub v14.16b, v14.16b, v9.16b
+	WORD $0x3dc01910 // ldr q16, [x8, #96]
+	WORD $0x0e30c1cd // smull v13.8h, v14.8b, v16.8b
+	WORD $0x4e3081cd // smlal2 v13.8h, v14.16b, v16.16b
+	WORD $0x4e6029be // saddlp v30.4s, v13.8h
+	MOVBU 30(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F21
+	MOVBU 31(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[1]
+	MOVBU 32(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[2]
+	MOVBU 33(R5), R12
+	MOVBU 69(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[3]
+	MOVBU 88(R5), R12
+	FMOVD (R11)(R12<<3), F17
+	MOVBU 89(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x6e311eb5 // eor v21.16b, v21.16b, v17.16b
+	WORD $0x6e3186b5 // sub v21.16b, v21.16b, v17.16b
+	WORD $0x3dc01d0a // ldr q10, [x8, #112]
+	WORD $0x0e2ac2af // smull v15.8h, v21.8b, v10.8b
+	WORD $0x4e2a82af // smlal2 v15.8h, v21.16b, v10.16b
+	WORD $0x4e6069fe // sadalp v30.4s, v15.8h
+	WORD $0x6fa80bc5 // mla.4s v5, v30, v8[3]
+	MOVBU 34(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F11
+	MOVBU 35(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[1]
+	MOVBU 36(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[2]
+	MOVBU 37(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V11.S[3]
+	MOVBU 90(R5), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 91(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321d6b // eor v11.16b, v11.16b, v18.16b
+	WORD $0x6e32856b // sub v11.16b, v11.16b, v18.16b
+	WORD $0x3dc02119 // ldr q25, [x8, #128]
+	WORD $0x0e39c177 // smull v23.8h, v11.8b, v25.8b
+	WORD $0x4e398177 // smlal2 v23.8h, v11.16b, v25.16b
+	WORD $0x4e602af3 // saddlp v19.4s, v23.8h
+	MOVBU 38(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 39(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 40(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 41(R5), R12
+	MOVBU 70(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVBU 92(R5), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 93(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1f9c // eor v28.16b, v28.16b, v12.16b
+	WORD $0x6e2c879c // sub v28.16b, v28.16b, v12.16b
+	WORD $0x3dc02514 // ldr q20, [x8, #144]
+	WORD $0x0e34c39b // smull v27.8h, v28.8b, v20.8b
+	WORD $0x4e34839b // smlal2 v27.8h, v28.16b, v20.16b
+	WORD $0x4e606b73 // sadalp v19.4s, v27.8h
+	WORD $0x6f9a0265 // mla.4s v5, v19, v26[0]
+	MOVBU 42(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F29
+	MOVBU 43(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[1]
+	MOVBU 44(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[2]
+	MOVBU 45(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V29.S[3]
+	MOVBU 94(R5), R12
+	FMOVD (R11)(R12<<3), F31
+	MOVBU 95(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1fbd // eor v29.16b, v29.16b, v31.16b
+	WORD $0x6e3f87bd // sub v29.16b, v29.16b, v31.16b
+	WORD $0x3dc02918 // ldr q24, [x8, #160]
+	WORD $0x0e38c3a9 // smull v9.8h, v29.8b, v24.8b
+	WORD $0x4e3883a9 // smlal2 v9.8h, v29.16b, v24.16b
+	WORD $0x4e602936 // saddlp v22.4s, v9.8h
+	MOVBU 46(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 47(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 48(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 49(R5), R12
+	MOVBU 71(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 96(R5), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 97(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1dad // eor v13.16b, v13.16b, v14.16b
+	WORD $0x6e2e85ad // sub v13.16b, v13.16b, v14.16b
+	WORD $0x3dc02d10 // ldr q16, [x8, #176]
+	WORD $0x0e30c1b1 // smull v17.8h, v13.8b, v16.8b
+	WORD $0x4e3081b1 // smlal2 v17.8h, v13.16b, v16.16b
+	WORD $0x4e606a36 // sadalp v22.4s, v17.8h
+	WORD $0x6fba02c5 // mla.4s v5, v22, v26[1]
+	MOVBU 50(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 51(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 52(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 53(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVBU 98(R5), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 99(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351def // eor v15.16b, v15.16b, v21.16b
+	WORD $0x6e3585ef // sub v15.16b, v15.16b, v21.16b
+	WORD $0x3dc0310a // ldr q10, [x8, #192]
+	WORD $0x0e2ac1f2 // smull v18.8h, v15.8b, v10.8b
+	WORD $0x4e2a81f2 // smlal2 v18.8h, v15.16b, v10.16b
+	WORD $0x4e602a5e // saddlp v30.4s, v18.8h
+	MOVBU 54(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 55(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 56(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 57(R5), R12
+	MOVBU 72(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVBU 100(R5), R12
+	FMOVD (R11)(R12<<3), F11
+	MOVBU 101(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x6e2b1ef7 // eor v23.16b, v23.16b, v11.16b
+	WORD $0x6e2b86f7 // sub v23.16b, v23.16b, v11.16b
+	WORD $0x3dc03519 // ldr q25, [x8, #208]
+	WORD $0x0e39c2ec // smull v12.8h, v23.8b, v25.8b
+	WORD $0x4e3982ec // smlal2 v12.8h, v23.16b, v25.16b
+	WORD $0x4e60699e // sadalp v30.4s, v12.8h
+	WORD $0x6f9a0bc5 // mla.4s v5, v30, v26[2]
+	MOVBU 58(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 59(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 60(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 61(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 102(R5), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 103(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
+	WORD $0x3dc03914 // ldr q20, [x8, #224]
+	WORD $0x0e34c37f // smull v31.8h, v27.8b, v20.8b
+	WORD $0x4e34837f // smlal2 v31.8h, v27.16b, v20.16b
+	WORD $0x4e602bf3 // saddlp v19.4s, v31.8h
+	MOVBU 62(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 63(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 64(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 65(R5), R12
+	MOVBU 73(R5), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 104(R5), R12
+	FMOVD (R11)(R12<<3), F29
+	MOVBU 105(R5), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x6e3d1d29 // eor v9.16b, v9.16b, v29.16b
+	WORD $0x6e3d8529 // sub v9.16b, v9.16b, v29.16b
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x0e38c12e // smull v14.8h, v9.8b, v24.8b
+	WORD $0x4e38812e // smlal2 v14.8h, v9.16b, v24.16b
+	WORD $0x4e6069d3 // sadalp v19.4s, v14.8h
+	WORD $0x6fba0a65 // mla.4s v5, v19, v26[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc5e0d1 // ldur q17, [x6, #94]
+	WORD $0x6f0c062d // ushr v13, v17, #4 of 8 bits
+	WORD $0x4e211e31 // and v17.16b, v17.16b, v1.16b
+	WORD $0x4e0d7a31 // zip2 v17.16b, v17.16b, v13.16b
+	WORD $0x4f095631 // shl v17, v17, #1 of 8 bits
+	WORD $0x4ea21e31 // orr v17.16b, v17.16b, v2.16b
+	WORD $0x4e030231 // tbl v17.16b, v17.16b, v3.16b
+	WORD $0x2f08a630 // uxtl v16.8h, v17.8b
+	WORD $0x0f10a616 // sxtl v22.4s, v16.4h
+	WORD $0x4f10a615 // sxtl2 v21.4s, v16.8h
+	MOVBU 2(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 3(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 4(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 5(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 74(R6), R12
+	FMOVD (R11)(R12<<3), F15
+	MOVBU 75(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1e52 // eor v18.16b, v18.16b, v15.16b
+	WORD $0x6e2f8652 // sub v18.16b, v18.16b, v15.16b
+	WORD $0x3dc0010a // ldr q10, [x8, #0]
+	WORD $0x0e2ac24c // smull v12.8h, v18.8b, v10.8b
+	WORD $0x4e2a824c // smlal2 v12.8h, v18.16b, v10.16b
+	WORD $0x4e60298b // saddlp v11.4s, v12.8h
+	MOVBU 6(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 7(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 8(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 9(R6), R12
+	MOVBU 66(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVBU 76(R6), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 77(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc0051e // ldr q30, [x8, #16]
+	WORD $0x0e3ec2fc // smull v28.8h, v23.8b, v30.8b
+	WORD $0x4e3e82fc // smlal2 v28.8h, v23.16b, v30.16b
+	WORD $0x4e606b8b // sadalp v11.4s, v28.8h
+	WORD $0x6f960166 // mla.4s v6, v11, v22[0]
+	MOVBU 10(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F31
+	MOVBU 11(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[1]
+	MOVBU 12(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[2]
+	MOVBU 13(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V31.S[3]
+	MOVBU 78(R6), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 79(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1fff // eor v31.16b, v31.16b, v27.16b
+	WORD $0x6e3b87ff // sub v31.16b, v31.16b, v27.16b
+	WORD $0x3dc00914 // ldr q20, [x8, #32]
+	WORD $0x0e34c3ee // smull v14.8h, v31.8b, v20.8b
+	WORD $0x4e3483ee // smlal2 v14.8h, v31.16b, v20.16b
+	WORD $0x4e6029dd // saddlp v29.4s, v14.8h
+	MOVBU 14(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 15(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 16(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 17(R6), R12
+	MOVBU 67(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 80(R6), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 81(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381d29 // eor v9.16b, v9.16b, v24.16b
+	WORD $0x6e388529 // sub v9.16b, v9.16b, v24.16b
+	WORD $0x3dc00d13 // ldr q19, [x8, #48]
+	WORD $0x0e33c128 // smull v8.8h, v9.8b, v19.8b
+	WORD $0x4e338128 // smlal2 v8.8h, v9.16b, v19.16b
+	WORD $0x4e60691d // sadalp v29.4s, v8.8h
+	WORD $0x6fb603a6 // mla.4s v6, v29, v22[1]
+	MOVBU 18(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 19(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 20(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 21(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVBU 82(R6), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 83(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1f5a // eor v26.16b, v26.16b, v13.16b
+	WORD $0x6e2d875a // sub v26.16b, v26.16b, v13.16b
+	WORD $0x3dc01110 // ldr q16, [x8, #64]
+	WORD $0x0e30c34f // smull v15.8h, v26.8b, v16.8b
+	WORD $0x4e30834f // smlal2 v15.8h, v26.16b, v16.16b
+	WORD $0x4e6029f1 // saddlp v17.4s, v15.8h
+	MOVBU 22(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 23(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 24(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 25(R6), R12
+	MOVBU 68(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVBU 84(R6), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 85(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321d8c // eor v12.16b, v12.16b, v18.16b
+	WORD $0x6e32858c // sub v12.16b, v12.16b, v18.16b
+	WORD $0x3dc0150a // ldr q10, [x8, #80]
+	WORD $0x0e2ac199 // smull v25.8h, v12.8b, v10.8b
+	WORD $0x4e2a8199 // smlal2 v25.8h, v12.16b, v10.16b
+	WORD $0x4e606b31 // sadalp v17.4s, v25.8h
+	WORD $0x6f960a26 // mla.4s v6, v17, v22[2]
+	MOVBU 26(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 27(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 28(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 29(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVBU 86(R6), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 87(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371f9c // eor v28.16b, v28.16b, v23.16b
+	WORD $0x6e37879c // sub v28.16b, v28.16b, v23.16b
+	WORD $0x3dc0191e // ldr q30, [x8, #96]
+	WORD $0x0e3ec39b // smull v27.8h, v28.8b, v30.8b
+	WORD $0x4e3e839b // smlal2 v27.8h, v28.16b, v30.16b
+	WORD $0x4e602b6b // saddlp v11.4s, v27.8h
+	MOVBU 30(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F14
+	MOVBU 31(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[1]
+	MOVBU 32(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[2]
+	MOVBU 33(R6), R12
+	MOVBU 69(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V14.S[3]
+	MOVBU 88(R6), R12
+	FMOVD (R11)(R12<<3), F31
+	MOVBU 89(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x6e3f1dce // eor v14.16b, v14.16b, v31.16b
+	WORD $0x6e3f85ce // sub v14.16b, v14.16b, v31.16b
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x0e34c1d8 // smull v24.8h, v14.8b, v20.8b
+	WORD $0x4e3481d8 // smlal2 v24.8h, v14.16b, v20.16b
+	WORD $0x4e606b0b // sadalp v11.4s, v24.8h
+	WORD $0x6fb60966 // mla.4s v6, v11, v22[3]
+	MOVBU 34(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F8
+	MOVBU 35(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[1]
+	MOVBU 36(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[2]
+	MOVBU 37(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V8.S[3]
+	MOVBU 90(R6), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 91(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291d08 // eor v8.16b, v8.16b, v9.16b
+	WORD $0x6e298508 // sub v8.16b, v8.16b, v9.16b
+	WORD $0x3dc02113 // ldr q19, [x8, #128]
+	WORD $0x0e33c10d // smull v13.8h, v8.8b, v19.8b
+	WORD $0x4e33810d // smlal2 v13.8h, v8.16b, v19.16b
+	WORD $0x4e6029bd // saddlp v29.4s, v13.8h
+	MOVBU 38(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 39(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 40(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 41(R6), R12
+	MOVBU 70(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVBU 92(R6), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 93(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1def // eor v15.16b, v15.16b, v26.16b
+	WORD $0x6e3a85ef // sub v15.16b, v15.16b, v26.16b
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x0e30c1f2 // smull v18.8h, v15.8b, v16.8b
+	WORD $0x4e3081f2 // smlal2 v18.8h, v15.16b, v16.16b
+	WORD $0x4e606a5d // sadalp v29.4s, v18.8h
+	WORD $0x6f9503a6 // mla.4s v6, v29, v21[0]
+	MOVBU 42(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F25
+	MOVBU 43(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[1]
+	MOVBU 44(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[2]
+	MOVBU 45(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V25.S[3]
+	MOVBU 94(R6), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 95(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1f39 // eor v25.16b, v25.16b, v12.16b
+	WORD $0x6e2c8739 // sub v25.16b, v25.16b, v12.16b
+	WORD $0x3dc0290a // ldr q10, [x8, #160]
+	WORD $0x0e2ac337 // smull v23.8h, v25.8b, v10.8b
+	WORD $0x4e2a8337 // smlal2 v23.8h, v25.16b, v10.16b
+	WORD $0x4e602af1 // saddlp v17.4s, v23.8h
+	MOVBU 46(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 47(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 48(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 49(R6), R12
+	MOVBU 71(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 96(R6), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 97(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1f7b // eor v27.16b, v27.16b, v28.16b
+	WORD $0x6e3c877b // sub v27.16b, v27.16b, v28.16b
+	WORD $0x3dc02d1e // ldr q30, [x8, #176]
+	WORD $0x0e3ec37f // smull v31.8h, v27.8b, v30.8b
+	WORD $0x4e3e837f // smlal2 v31.8h, v27.16b, v30.16b
+	WORD $0x4e606bf1 // sadalp v17.4s, v31.8h
+	WORD $0x6fb50226 // mla.4s v6, v17, v21[1]
+	MOVBU 50(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 51(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 52(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 53(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVBU 98(R6), R12
+	FMOVD (R11)(R12<<3), F14
+	MOVBU 99(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x6e2e1f18 // eor v24.16b, v24.16b, v14.16b
+	WORD $0x6e2e8718 // sub v24.16b, v24.16b, v14.16b
+	WORD $0x3dc03114 // ldr q20, [x8, #192]
+	WORD $0x0e34c309 // smull v9.8h, v24.8b, v20.8b
+	WORD $0x4e348309 // smlal2 v9.8h, v24.16b, v20.16b
+	WORD $0x4e60292b // saddlp v11.4s, v9.8h
+	MOVBU 54(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 55(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 56(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 57(R6), R12
+	MOVBU 72(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 100(R6), R12
+	FMOVD (R11)(R12<<3), F8
+	MOVBU 101(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x6e281dad // eor v13.16b, v13.16b, v8.16b
+	WORD $0x6e2885ad // sub v13.16b, v13.16b, v8.16b
+	WORD $0x3dc03513 // ldr q19, [x8, #208]
+	WORD $0x0e33c1ba // smull v26.8h, v13.8b, v19.8b
+	WORD $0x4e3381ba // smlal2 v26.8h, v13.16b, v19.16b
+	WORD $0x4e606b4b // sadalp v11.4s, v26.8h
+	WORD $0x6f950966 // mla.4s v6, v11, v21[2]
+	MOVBU 58(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 59(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 60(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 61(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 102(R6), R12
+	FMOVD (R11)(R12<<3), F15
+	MOVBU 103(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1e52 // eor v18.16b, v18.16b, v15.16b
+	WORD $0x6e2f8652 // sub v18.16b, v18.16b, v15.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x0e30c24c // smull v12.8h, v18.8b, v16.8b
+	WORD $0x4e30824c // smlal2 v12.8h, v18.16b, v16.16b
+	WORD $0x4e60299d // saddlp v29.4s, v12.8h
+	MOVBU 62(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 63(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 64(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 65(R6), R12
+	MOVBU 73(R6), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVBU 104(R6), R12
+	FMOVD (R11)(R12<<3), F25
+	MOVBU 105(R6), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x6e391ef7 // eor v23.16b, v23.16b, v25.16b
+	WORD $0x6e3986f7 // sub v23.16b, v23.16b, v25.16b
+	WORD $0x3dc03d0a // ldr q10, [x8, #240]
+	WORD $0x0e2ac2fc // smull v28.8h, v23.8b, v10.8b
+	WORD $0x4e2a82fc // smlal2 v28.8h, v23.16b, v10.16b
+	WORD $0x4e606b9d // sadalp v29.4s, v28.8h
+	WORD $0x6fb50ba6 // mla.4s v6, v29, v21[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc5e0ff // ldur q31, [x7, #94]
+	WORD $0x6f0c07fb // ushr v27, v31, #4 of 8 bits
+	WORD $0x4e211fff // and v31.16b, v31.16b, v1.16b
+	WORD $0x4e1b7bff // zip2 v31.16b, v31.16b, v27.16b
+	WORD $0x4f0957ff // shl v31, v31, #1 of 8 bits
+	WORD $0x4ea21fff // orr v31.16b, v31.16b, v2.16b
+	WORD $0x4e0303ff // tbl v31.16b, v31.16b, v3.16b
+	WORD $0x2f08a7fe // uxtl v30.8h, v31.8b
+	WORD $0x0f10a7d1 // sxtl v17.4s, v30.4h
+	WORD $0x4f10a7ce // sxtl2 v14.4s, v30.8h
+	MOVBU 2(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 3(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 4(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 5(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 74(R7), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 75(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381d29 // eor v9.16b, v9.16b, v24.16b
+	WORD $0x6e388529 // sub v9.16b, v9.16b, v24.16b
+	WORD $0x3dc00114 // ldr q20, [x8, #0]
+	WORD $0x0e34c13a // smull v26.8h, v9.8b, v20.8b
+	WORD $0x4e34813a // smlal2 v26.8h, v9.16b, v20.16b
+	WORD $0x4e602b48 // saddlp v8.4s, v26.8h
+	MOVBU 6(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 7(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 8(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 9(R7), R12
+	MOVBU 66(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 76(R7), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 77(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331dad // eor v13.16b, v13.16b, v19.16b
+	WORD $0x6e3385ad // sub v13.16b, v13.16b, v19.16b
+	WORD $0x3dc0050b // ldr q11, [x8, #16]
+	WORD $0x0e2bc1af // smull v15.8h, v13.8b, v11.8b
+	WORD $0x4e2b81af // smlal2 v15.8h, v13.16b, v11.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x6f910107 // mla.4s v7, v8, v17[0]
+	MOVBU 10(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F12
+	MOVBU 11(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[1]
+	MOVBU 12(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[2]
+	MOVBU 13(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V12.S[3]
+	MOVBU 78(R7), R12
+	FMOVD (R11)(R12<<3), F18
+	MOVBU 79(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x6e321d8c // eor v12.16b, v12.16b, v18.16b
+	WORD $0x6e32858c // sub v12.16b, v12.16b, v18.16b
+	WORD $0x3dc00910 // ldr q16, [x8, #32]
+	WORD $0x0e30c19c // smull v28.8h, v12.8b, v16.8b
+	WORD $0x4e30819c // smlal2 v28.8h, v12.16b, v16.16b
+	WORD $0x4e602b99 // saddlp v25.4s, v28.8h
+	MOVBU 14(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F23
+	MOVBU 15(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[1]
+	MOVBU 16(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[2]
+	MOVBU 17(R7), R12
+	MOVBU 67(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V23.S[3]
+	MOVBU 80(R7), R12
+	FMOVD (R11)(R12<<3), F10
+	MOVBU 81(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x6e2a1ef7 // eor v23.16b, v23.16b, v10.16b
+	WORD $0x6e2a86f7 // sub v23.16b, v23.16b, v10.16b
+	WORD $0x3dc00d1d // ldr q29, [x8, #48]
+	WORD $0x0e3dc2f6 // smull v22.8h, v23.8b, v29.8b
+	WORD $0x4e3d82f6 // smlal2 v22.8h, v23.16b, v29.16b
+	WORD $0x4e606ad9 // sadalp v25.4s, v22.8h
+	WORD $0x6fb10327 // mla.4s v7, v25, v17[1]
+	MOVBU 18(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F21
+	MOVBU 19(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[1]
+	MOVBU 20(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[2]
+	MOVBU 21(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V21.S[3]
+	MOVBU 82(R7), R12
+	FMOVD (R11)(R12<<3), F27
+	MOVBU 83(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x6e3b1eb5 // eor v21.16b, v21.16b, v27.16b
+	WORD $0x6e3b86b5 // sub v21.16b, v21.16b, v27.16b
+	WORD $0x3dc0111e // ldr q30, [x8, #64]
+	WORD $0x0e3ec2b8 // smull v24.8h, v21.8b, v30.8b
+	WORD $0x4e3e82b8 // smlal2 v24.8h, v21.16b, v30.16b
+	WORD $0x4e602b1f // saddlp v31.4s, v24.8h
+	MOVBU 22(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F26
+	MOVBU 23(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[1]
+	MOVBU 24(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[2]
+	MOVBU 25(R7), R12
+	MOVBU 68(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V26.S[3]
+	MOVBU 84(R7), R12
+	FMOVD (R11)(R12<<3), F9
+	MOVBU 85(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x6e291f5a // eor v26.16b, v26.16b, v9.16b
+	WORD $0x6e29875a // sub v26.16b, v26.16b, v9.16b
+	WORD $0x3dc01514 // ldr q20, [x8, #80]
+	WORD $0x0e34c353 // smull v19.8h, v26.8b, v20.8b
+	WORD $0x4e348353 // smlal2 v19.8h, v26.16b, v20.16b
+	WORD $0x4e606a7f // sadalp v31.4s, v19.8h
+	WORD $0x6f910be7 // mla.4s v7, v31, v17[2]
+	MOVBU 26(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F15
+	MOVBU 27(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[1]
+	MOVBU 28(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[2]
+	MOVBU 29(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V15.S[3]
+	MOVBU 86(R7), R12
+	FMOVD (R11)(R12<<3), F13
+	MOVBU 87(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x6e2d1def // eor v15.16b, v15.16b, v13.16b
+	WORD $0x6e2d85ef // sub v15.16b, v15.16b, v13.16b
+	WORD $0x3dc0190b // ldr q11, [x8, #96]
+	WORD $0x0e2bc1f2 // smull v18.8h, v15.8b, v11.8b
+	WORD $0x4e2b81f2 // smlal2 v18.8h, v15.16b, v11.16b
+	WORD $0x4e602a48 // saddlp v8.4s, v18.8h
+	MOVBU 30(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F28
+	MOVBU 31(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[1]
+	MOVBU 32(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[2]
+	MOVBU 33(R7), R12
+	MOVBU 69(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V28.S[3]
+	MOVBU 88(R7), R12
+	FMOVD (R11)(R12<<3), F12
+	MOVBU 89(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x6e2c1f9c // eor v28.16b, v28.16b, v12.16b
+	WORD $0x6e2c879c // sub v28.16b, v28.16b, v12.16b
+	WORD $0x3dc01d10 // ldr q16, [x8, #112]
+	WORD $0x0e30c38a // smull v10.8h, v28.8b, v16.8b
+	WORD $0x4e30838a // smlal2 v10.8h, v28.16b, v16.16b
+	WORD $0x4e606948 // sadalp v8.4s, v10.8h
+	WORD $0x6fb10907 // mla.4s v7, v8, v17[3]
+	MOVBU 34(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F22
+	MOVBU 35(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[1]
+	MOVBU 36(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[2]
+	MOVBU 37(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V22.S[3]
+	MOVBU 90(R7), R12
+	FMOVD (R11)(R12<<3), F23
+	MOVBU 91(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x6e371ed6 // eor v22.16b, v22.16b, v23.16b
+	WORD $0x6e3786d6 // sub v22.16b, v22.16b, v23.16b
+	WORD $0x3dc0211d // ldr q29, [x8, #128]
+	WORD $0x0e3dc2db // smull v27.8h, v22.8b, v29.8b
+	WORD $0x4e3d82db // smlal2 v27.8h, v22.16b, v29.16b
+	WORD $0x4e602b79 // saddlp v25.4s, v27.8h
+	MOVBU 38(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F24
+	MOVBU 39(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[1]
+	MOVBU 40(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[2]
+	MOVBU 41(R7), R12
+	MOVBU 70(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V24.S[3]
+	MOVBU 92(R7), R12
+	FMOVD (R11)(R12<<3), F21
+	MOVBU 93(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x6e351f18 // eor v24.16b, v24.16b, v21.16b
+	WORD $0x6e358718 // sub v24.16b, v24.16b, v21.16b
+	WORD $0x3dc0251e // ldr q30, [x8, #144]
+	WORD $0x0e3ec309 // smull v9.8h, v24.8b, v30.8b
+	WORD $0x4e3e8309 // smlal2 v9.8h, v24.16b, v30.16b
+	WORD $0x4e606939 // sadalp v25.4s, v9.8h
+	WORD $0x6f8e0327 // mla.4s v7, v25, v14[0]
+	MOVBU 42(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F19
+	MOVBU 43(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[1]
+	MOVBU 44(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[2]
+	MOVBU 45(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V19.S[3]
+	MOVBU 94(R7), R12
+	FMOVD (R11)(R12<<3), F26
+	MOVBU 95(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x6e3a1e73 // eor v19.16b, v19.16b, v26.16b
+	WORD $0x6e3a8673 // sub v19.16b, v19.16b, v26.16b
+	WORD $0x3dc02914 // ldr q20, [x8, #160]
+	WORD $0x0e34c26d // smull v13.8h, v19.8b, v20.8b
+	WORD $0x4e34826d // smlal2 v13.8h, v19.16b, v20.16b
+	WORD $0x4e6029bf // saddlp v31.4s, v13.8h
+	MOVBU 46(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F18
+	MOVBU 47(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[1]
+	MOVBU 48(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[2]
+	MOVBU 49(R7), R12
+	MOVBU 71(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V18.S[3]
+	MOVBU 96(R7), R12
+	FMOVD (R11)(R12<<3), F15
+	MOVBU 97(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x6e2f1e52 // eor v18.16b, v18.16b, v15.16b
+	WORD $0x6e2f8652 // sub v18.16b, v18.16b, v15.16b
+	WORD $0x3dc02d0b // ldr q11, [x8, #176]
+	WORD $0x0e2bc24c // smull v12.8h, v18.8b, v11.8b
+	WORD $0x4e2b824c // smlal2 v12.8h, v18.16b, v11.16b
+	WORD $0x4e60699f // sadalp v31.4s, v12.8h
+	WORD $0x6fae03e7 // mla.4s v7, v31, v14[1]
+	MOVBU 50(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F10
+	MOVBU 51(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[1]
+	MOVBU 52(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[2]
+	MOVBU 53(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V10.S[3]
+	MOVBU 98(R7), R12
+	FMOVD (R11)(R12<<3), F28
+	MOVBU 99(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x6e3c1d4a // eor v10.16b, v10.16b, v28.16b
+	WORD $0x6e3c854a // sub v10.16b, v10.16b, v28.16b
+	WORD $0x3dc03110 // ldr q16, [x8, #192]
+	WORD $0x0e30c157 // smull v23.8h, v10.8b, v16.8b
+	WORD $0x4e308157 // smlal2 v23.8h, v10.16b, v16.16b
+	WORD $0x4e602ae8 // saddlp v8.4s, v23.8h
+	MOVBU 54(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F27
+	MOVBU 55(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[1]
+	MOVBU 56(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[2]
+	MOVBU 57(R7), R12
+	MOVBU 72(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V27.S[3]
+	MOVBU 100(R7), R12
+	FMOVD (R11)(R12<<3), F22
+	MOVBU 101(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x6e361f7b // eor v27.16b, v27.16b, v22.16b
+	WORD $0x6e36877b // sub v27.16b, v27.16b, v22.16b
+	WORD $0x3dc0351d // ldr q29, [x8, #208]
+	WORD $0x0e3dc375 // smull v21.8h, v27.8b, v29.8b
+	WORD $0x4e3d8375 // smlal2 v21.8h, v27.16b, v29.16b
+	WORD $0x4e606aa8 // sadalp v8.4s, v21.8h
+	WORD $0x6f8e0907 // mla.4s v7, v8, v14[2]
+	MOVBU 58(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $0, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F9
+	MOVBU 59(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $1, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[1]
+	MOVBU 60(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $2, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[2]
+	MOVBU 61(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $3, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V9.S[3]
+	MOVBU 102(R7), R12
+	FMOVD (R11)(R12<<3), F24
+	MOVBU 103(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x6e381d29 // eor v9.16b, v9.16b, v24.16b
+	WORD $0x6e388529 // sub v9.16b, v9.16b, v24.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x0e3ec13a // smull v26.8h, v9.8b, v30.8b
+	WORD $0x4e3e813a // smlal2 v26.8h, v9.16b, v30.16b
+	WORD $0x4e602b59 // saddlp v25.4s, v26.8h
+	MOVBU 62(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $4, R13, $1, R13
+	ORR R13<<8, R12, R12
+	FMOVS (R10)(R12<<2), F13
+	MOVBU 63(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $5, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[1]
+	MOVBU 64(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $6, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[2]
+	MOVBU 65(R7), R12
+	MOVBU 73(R7), R13
+	UBFX $7, R13, $1, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<2, R10, R14
+	VLD1 (R14), V13.S[3]
+	MOVBU 104(R7), R12
+	FMOVD (R11)(R12<<3), F19
+	MOVBU 105(R7), R12
+	ADD R12<<3, R11, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x6e331dad // eor v13.16b, v13.16b, v19.16b
+	WORD $0x6e3385ad // sub v13.16b, v13.16b, v19.16b
+	WORD $0x3dc03d14 // ldr q20, [x8, #240]
+	WORD $0x0e34c1af // smull v15.8h, v13.8b, v20.8b
+	WORD $0x4e3481af // smlal2 v15.8h, v13.16b, v20.16b
+	WORD $0x4e6069f9 // sadalp v25.4s, v15.8h
+	WORD $0x6fae0b27 // mla.4s v7, v25, v14[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d0c // ldr q12, [x8, #304]
+	VLD1 (R4), V18.H[0]
+	VLD1 (R5), V18.H[1]
+	VLD1 (R6), V18.H[2]
+	VLD1 (R7), V18.H[3]
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f8c9252 // fmul.4s v18, v18, v12[0]
+	WORD $0x6e32dc84 // fmul v4.4s, v4.4s, v18.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $110, R4, R4
+	ADD $110, R5, R5
+	ADD $110, R6, R6
+	ADD $110, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block36
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group35
+	RET
+
+// func gemvIQ1SNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ1SNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·weightsIQ1(SB), R10
+	MOVD $c30<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c31<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+
+group37:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block38:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x3cc22088 // ldur q8, [x4, #34]
+	WORD $0x6f140508 // ushr v8, v8, #12 of 16 bits
+	WORD $0x4e211d08 // and v8.16b, v8.16b, v1.16b
+	WORD $0x4f115508 // shl v8, v8, #1 of 16 bits
+	WORD $0x4ea21d08 // orr v8.16b, v8.16b, v2.16b
+	WORD $0x0f10a509 // sxtl v9.4s, v8.4h
+	WORD $0x4f10a50a // sxtl2 v10.4s, v8.8h
+	MOVBU 2(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc0010c // ldr q12, [x8, #0]
+	WORD $0x0e2cc16e // smull v14.8h, v11.8b, v12.8b
+	WORD $0x4e2c816e // smlal2 v14.8h, v11.16b, v12.16b
+	WORD $0x4e6029cd // saddlp v13.4s, v14.8h
+	MOVBU 4(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 5(R4), R12
+	MOVHU 34(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc00510 // ldr q16, [x8, #16]
+	WORD $0x0e30c1f1 // smull v17.8h, v15.8b, v16.8b
+	WORD $0x4e3081f1 // smlal2 v17.8h, v15.16b, v16.16b
+	WORD $0x4e606a2d // sadalp v13.4s, v17.8h
+	WORD $0x6f8901a4 // mla.4s v4, v13, v9[0]
+	MOVBU 6(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 7(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc00913 // ldr q19, [x8, #32]
+	WORD $0x0e33c255 // smull v21.8h, v18.8b, v19.8b
+	WORD $0x4e338255 // smlal2 v21.8h, v18.16b, v19.16b
+	WORD $0x4e602ab4 // saddlp v20.4s, v21.8h
+	MOVBU 8(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 9(R4), R12
+	MOVHU 36(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc00d17 // ldr q23, [x8, #48]
+	WORD $0x0e37c2d8 // smull v24.8h, v22.8b, v23.8b
+	WORD $0x4e3782d8 // smlal2 v24.8h, v22.16b, v23.16b
+	WORD $0x4e606b14 // sadalp v20.4s, v24.8h
+	WORD $0x6fa90284 // mla.4s v4, v20, v9[1]
+	MOVBU 10(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 11(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc0111a // ldr q26, [x8, #64]
+	WORD $0x0e3ac33c // smull v28.8h, v25.8b, v26.8b
+	WORD $0x4e3a833c // smlal2 v28.8h, v25.16b, v26.16b
+	WORD $0x4e602b9b // saddlp v27.4s, v28.8h
+	MOVBU 12(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 13(R4), R12
+	MOVHU 38(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc0151e // ldr q30, [x8, #80]
+	WORD $0x0e3ec3bf // smull v31.8h, v29.8b, v30.8b
+	WORD $0x4e3e83bf // smlal2 v31.8h, v29.16b, v30.16b
+	WORD $0x4e606bfb // sadalp v27.4s, v31.8h
+	WORD $0x6f890b64 // mla.4s v4, v27, v9[2]
+	MOVBU 14(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 15(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x3dc0190e // ldr q14, [x8, #96]
+	WORD $0x0e2ec10c // smull v12.8h, v8.8b, v14.8b
+	WORD $0x4e2e810c // smlal2 v12.8h, v8.16b, v14.16b
+	WORD $0x4e60298b // saddlp v11.4s, v12.8h
+	MOVBU 16(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 17(R4), R12
+	MOVHU 40(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc01d0f // ldr q15, [x8, #112]
+	WORD $0x0e2fc230 // smull v16.8h, v17.8b, v15.8b
+	WORD $0x4e2f8230 // smlal2 v16.8h, v17.16b, v15.16b
+	WORD $0x4e606a0b // sadalp v11.4s, v16.8h
+	WORD $0x6fa90964 // mla.4s v4, v11, v9[3]
+	MOVBU 18(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 19(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc02115 // ldr q21, [x8, #128]
+	WORD $0x0e35c1b3 // smull v19.8h, v13.8b, v21.8b
+	WORD $0x4e3581b3 // smlal2 v19.8h, v13.16b, v21.16b
+	WORD $0x4e602a72 // saddlp v18.4s, v19.8h
+	MOVBU 20(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 21(R4), R12
+	MOVHU 42(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc02516 // ldr q22, [x8, #144]
+	WORD $0x0e36c317 // smull v23.8h, v24.8b, v22.8b
+	WORD $0x4e368317 // smlal2 v23.8h, v24.16b, v22.16b
+	WORD $0x4e606af2 // sadalp v18.4s, v23.8h
+	WORD $0x6f8a0244 // mla.4s v4, v18, v10[0]
+	MOVBU 22(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 23(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc0291c // ldr q28, [x8, #160]
+	WORD $0x0e3cc29a // smull v26.8h, v20.8b, v28.8b
+	WORD $0x4e3c829a // smlal2 v26.8h, v20.16b, v28.16b
+	WORD $0x4e602b59 // saddlp v25.4s, v26.8h
+	MOVBU 24(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 25(R4), R12
+	MOVHU 44(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc02d1d // ldr q29, [x8, #176]
+	WORD $0x0e3dc3fe // smull v30.8h, v31.8b, v29.8b
+	WORD $0x4e3d83fe // smlal2 v30.8h, v31.16b, v29.16b
+	WORD $0x4e606bd9 // sadalp v25.4s, v30.8h
+	WORD $0x6faa0324 // mla.4s v4, v25, v10[1]
+	MOVBU 26(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 27(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0310c // ldr q12, [x8, #192]
+	WORD $0x0e2cc36e // smull v14.8h, v27.8b, v12.8b
+	WORD $0x4e2c836e // smlal2 v14.8h, v27.16b, v12.16b
+	WORD $0x4e6029c8 // saddlp v8.4s, v14.8h
+	MOVBU 28(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 29(R4), R12
+	MOVHU 46(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc03511 // ldr q17, [x8, #208]
+	WORD $0x0e31c20f // smull v15.8h, v16.8b, v17.8b
+	WORD $0x4e31820f // smlal2 v15.8h, v16.16b, v17.16b
+	WORD $0x4e6069e8 // sadalp v8.4s, v15.8h
+	WORD $0x6f8a0904 // mla.4s v4, v8, v10[2]
+	MOVBU 30(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 31(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc03913 // ldr q19, [x8, #224]
+	WORD $0x0e33c175 // smull v21.8h, v11.8b, v19.8b
+	WORD $0x4e338175 // smlal2 v21.8h, v11.16b, v19.16b
+	WORD $0x4e602aad // saddlp v13.4s, v21.8h
+	MOVBU 32(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 33(R4), R12
+	MOVHU 48(R4), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x0e38c2f6 // smull v22.8h, v23.8b, v24.8b
+	WORD $0x4e3882f6 // smlal2 v22.8h, v23.16b, v24.16b
+	WORD $0x4e606acd // sadalp v13.4s, v22.8h
+	WORD $0x6faa09a4 // mla.4s v4, v13, v10[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x3cc220b2 // ldur q18, [x5, #34]
+	WORD $0x6f140652 // ushr v18, v18, #12 of 16 bits
+	WORD $0x4e211e52 // and v18.16b, v18.16b, v1.16b
+	WORD $0x4f115652 // shl v18, v18, #1 of 16 bits
+	WORD $0x4ea21e52 // orr v18.16b, v18.16b, v2.16b
+	WORD $0x0f10a65a // sxtl v26.4s, v18.4h
+	WORD $0x4f10a654 // sxtl2 v20.4s, v18.8h
+	MOVBU 2(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 3(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc0011e // ldr q30, [x8, #0]
+	WORD $0x0e3ec39d // smull v29.8h, v28.8b, v30.8b
+	WORD $0x4e3e839d // smlal2 v29.8h, v28.16b, v30.16b
+	WORD $0x4e602bbf // saddlp v31.4s, v29.8h
+	MOVBU 4(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 5(R5), R12
+	MOVHU 34(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc0050e // ldr q14, [x8, #16]
+	WORD $0x0e2ec33b // smull v27.8h, v25.8b, v14.8b
+	WORD $0x4e2e833b // smlal2 v27.8h, v25.16b, v14.16b
+	WORD $0x4e606b7f // sadalp v31.4s, v27.8h
+	WORD $0x6f9a03e5 // mla.4s v5, v31, v26[0]
+	MOVBU 6(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 7(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x3dc0090f // ldr q15, [x8, #32]
+	WORD $0x0e2fc191 // smull v17.8h, v12.8b, v15.8b
+	WORD $0x4e2f8191 // smlal2 v17.8h, v12.16b, v15.16b
+	WORD $0x4e602a30 // saddlp v16.4s, v17.8h
+	MOVBU 8(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F8
+	MOVBU 9(R5), R12
+	MOVHU 36(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V8.D[1]
+	WORD $0x3dc00d15 // ldr q21, [x8, #48]
+	WORD $0x0e35c10b // smull v11.8h, v8.8b, v21.8b
+	WORD $0x4e35810b // smlal2 v11.8h, v8.16b, v21.16b
+	WORD $0x4e606970 // sadalp v16.4s, v11.8h
+	WORD $0x6fba0205 // mla.4s v5, v16, v26[1]
+	MOVBU 10(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 11(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc01116 // ldr q22, [x8, #64]
+	WORD $0x0e36c278 // smull v24.8h, v19.8b, v22.8b
+	WORD $0x4e368278 // smlal2 v24.8h, v19.16b, v22.16b
+	WORD $0x4e602b17 // saddlp v23.4s, v24.8h
+	MOVBU 12(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 13(R5), R12
+	MOVHU 38(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc01509 // ldr q9, [x8, #80]
+	WORD $0x0e29c1aa // smull v10.8h, v13.8b, v9.8b
+	WORD $0x4e2981aa // smlal2 v10.8h, v13.16b, v9.16b
+	WORD $0x4e606957 // sadalp v23.4s, v10.8h
+	WORD $0x6f9a0ae5 // mla.4s v5, v23, v26[2]
+	MOVBU 14(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 15(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc0191d // ldr q29, [x8, #96]
+	WORD $0x0e3dc25e // smull v30.8h, v18.8b, v29.8b
+	WORD $0x4e3d825e // smlal2 v30.8h, v18.16b, v29.16b
+	WORD $0x4e602bdc // saddlp v28.4s, v30.8h
+	MOVBU 16(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 17(R5), R12
+	MOVHU 40(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc01d19 // ldr q25, [x8, #112]
+	WORD $0x0e39c36e // smull v14.8h, v27.8b, v25.8b
+	WORD $0x4e39836e // smlal2 v14.8h, v27.16b, v25.16b
+	WORD $0x4e6069dc // sadalp v28.4s, v14.8h
+	WORD $0x6fba0b85 // mla.4s v5, v28, v26[3]
+	MOVBU 18(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 19(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc02111 // ldr q17, [x8, #128]
+	WORD $0x0e31c3ef // smull v15.8h, v31.8b, v17.8b
+	WORD $0x4e3183ef // smlal2 v15.8h, v31.16b, v17.16b
+	WORD $0x4e6029ec // saddlp v12.4s, v15.8h
+	MOVBU 20(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 21(R5), R12
+	MOVHU 42(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc02508 // ldr q8, [x8, #144]
+	WORD $0x0e28c175 // smull v21.8h, v11.8b, v8.8b
+	WORD $0x4e288175 // smlal2 v21.8h, v11.16b, v8.16b
+	WORD $0x4e606aac // sadalp v12.4s, v21.8h
+	WORD $0x6f940185 // mla.4s v5, v12, v20[0]
+	MOVBU 22(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 23(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc02918 // ldr q24, [x8, #160]
+	WORD $0x0e38c216 // smull v22.8h, v16.8b, v24.8b
+	WORD $0x4e388216 // smlal2 v22.8h, v16.16b, v24.16b
+	WORD $0x4e602ad3 // saddlp v19.4s, v22.8h
+	MOVBU 24(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 25(R5), R12
+	MOVHU 44(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x3dc02d0d // ldr q13, [x8, #176]
+	WORD $0x0e2dc149 // smull v9.8h, v10.8b, v13.8b
+	WORD $0x4e2d8149 // smlal2 v9.8h, v10.16b, v13.16b
+	WORD $0x4e606933 // sadalp v19.4s, v9.8h
+	WORD $0x6fb40265 // mla.4s v5, v19, v20[1]
+	MOVBU 26(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 27(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc0311e // ldr q30, [x8, #192]
+	WORD $0x0e3ec2fd // smull v29.8h, v23.8b, v30.8b
+	WORD $0x4e3e82fd // smlal2 v29.8h, v23.16b, v30.16b
+	WORD $0x4e602bb2 // saddlp v18.4s, v29.8h
+	MOVBU 28(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 29(R5), R12
+	MOVHU 46(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0351b // ldr q27, [x8, #208]
+	WORD $0x0e3bc1d9 // smull v25.8h, v14.8b, v27.8b
+	WORD $0x4e3b81d9 // smlal2 v25.8h, v14.16b, v27.16b
+	WORD $0x4e606b32 // sadalp v18.4s, v25.8h
+	WORD $0x6f940a45 // mla.4s v5, v18, v20[2]
+	MOVBU 30(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 31(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc0390f // ldr q15, [x8, #224]
+	WORD $0x0e2fc391 // smull v17.8h, v28.8b, v15.8b
+	WORD $0x4e2f8391 // smlal2 v17.8h, v28.16b, v15.16b
+	WORD $0x4e602a3f // saddlp v31.4s, v17.8h
+	MOVBU 32(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 33(R5), R12
+	MOVHU 48(R5), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc03d0b // ldr q11, [x8, #240]
+	WORD $0x0e2bc2a8 // smull v8.8h, v21.8b, v11.8b
+	WORD $0x4e2b82a8 // smlal2 v8.8h, v21.16b, v11.16b
+	WORD $0x4e60691f // sadalp v31.4s, v8.8h
+	WORD $0x6fb40be5 // mla.4s v5, v31, v20[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x3cc220cc // ldur q12, [x6, #34]
+	WORD $0x6f14058c // ushr v12, v12, #12 of 16 bits
+	WORD $0x4e211d8c // and v12.16b, v12.16b, v1.16b
+	WORD $0x4f11558c // shl v12, v12, #1 of 16 bits
+	WORD $0x4ea21d8c // orr v12.16b, v12.16b, v2.16b
+	WORD $0x0f10a596 // sxtl v22.4s, v12.4h
+	WORD $0x4f10a590 // sxtl2 v16.4s, v12.8h
+	MOVBU 2(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 3(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc00109 // ldr q9, [x8, #0]
+	WORD $0x0e29c30d // smull v13.8h, v24.8b, v9.8b
+	WORD $0x4e29830d // smlal2 v13.8h, v24.16b, v9.16b
+	WORD $0x4e6029aa // saddlp v10.4s, v13.8h
+	MOVBU 4(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F19
+	MOVBU 5(R6), R12
+	MOVHU 34(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V19.D[1]
+	WORD $0x3dc0051d // ldr q29, [x8, #16]
+	WORD $0x0e3dc277 // smull v23.8h, v19.8b, v29.8b
+	WORD $0x4e3d8277 // smlal2 v23.8h, v19.16b, v29.16b
+	WORD $0x4e606aea // sadalp v10.4s, v23.8h
+	WORD $0x6f960146 // mla.4s v6, v10, v22[0]
+	MOVBU 6(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 7(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc00919 // ldr q25, [x8, #32]
+	WORD $0x0e39c3db // smull v27.8h, v30.8b, v25.8b
+	WORD $0x4e3983db // smlal2 v27.8h, v30.16b, v25.16b
+	WORD $0x4e602b6e // saddlp v14.4s, v27.8h
+	MOVBU 8(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 9(R6), R12
+	MOVHU 36(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc00d11 // ldr q17, [x8, #48]
+	WORD $0x0e31c25c // smull v28.8h, v18.8b, v17.8b
+	WORD $0x4e31825c // smlal2 v28.8h, v18.16b, v17.16b
+	WORD $0x4e606b8e // sadalp v14.4s, v28.8h
+	WORD $0x6fb601c6 // mla.4s v6, v14, v22[1]
+	MOVBU 10(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 11(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc01108 // ldr q8, [x8, #64]
+	WORD $0x0e28c1eb // smull v11.8h, v15.8b, v8.8b
+	WORD $0x4e2881eb // smlal2 v11.8h, v15.16b, v8.16b
+	WORD $0x4e602975 // saddlp v21.4s, v11.8h
+	MOVBU 12(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 13(R6), R12
+	MOVHU 38(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc0151a // ldr q26, [x8, #80]
+	WORD $0x0e3ac3f4 // smull v20.8h, v31.8b, v26.8b
+	WORD $0x4e3a83f4 // smlal2 v20.8h, v31.16b, v26.16b
+	WORD $0x4e606a95 // sadalp v21.4s, v20.8h
+	WORD $0x6f960aa6 // mla.4s v6, v21, v22[2]
+	MOVBU 14(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 15(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x3dc0190d // ldr q13, [x8, #96]
+	WORD $0x0e2dc189 // smull v9.8h, v12.8b, v13.8b
+	WORD $0x4e2d8189 // smlal2 v9.8h, v12.16b, v13.16b
+	WORD $0x4e602938 // saddlp v24.4s, v9.8h
+	MOVBU 16(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 17(R6), R12
+	MOVHU 40(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc01d13 // ldr q19, [x8, #112]
+	WORD $0x0e33c2fd // smull v29.8h, v23.8b, v19.8b
+	WORD $0x4e3382fd // smlal2 v29.8h, v23.16b, v19.16b
+	WORD $0x4e606bb8 // sadalp v24.4s, v29.8h
+	WORD $0x6fb60b06 // mla.4s v6, v24, v22[3]
+	MOVBU 18(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 19(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x3dc0211b // ldr q27, [x8, #128]
+	WORD $0x0e3bc159 // smull v25.8h, v10.8b, v27.8b
+	WORD $0x4e3b8159 // smlal2 v25.8h, v10.16b, v27.16b
+	WORD $0x4e602b3e // saddlp v30.4s, v25.8h
+	MOVBU 20(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 21(R6), R12
+	MOVHU 42(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc02512 // ldr q18, [x8, #144]
+	WORD $0x0e32c391 // smull v17.8h, v28.8b, v18.8b
+	WORD $0x4e328391 // smlal2 v17.8h, v28.16b, v18.16b
+	WORD $0x4e606a3e // sadalp v30.4s, v17.8h
+	WORD $0x6f9003c6 // mla.4s v6, v30, v16[0]
+	MOVBU 22(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 23(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0290b // ldr q11, [x8, #160]
+	WORD $0x0e2bc1c8 // smull v8.8h, v14.8b, v11.8b
+	WORD $0x4e2b81c8 // smlal2 v8.8h, v14.16b, v11.16b
+	WORD $0x4e60290f // saddlp v15.4s, v8.8h
+	MOVBU 24(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 25(R6), R12
+	MOVHU 44(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc02d1f // ldr q31, [x8, #176]
+	WORD $0x0e3fc29a // smull v26.8h, v20.8b, v31.8b
+	WORD $0x4e3f829a // smlal2 v26.8h, v20.16b, v31.16b
+	WORD $0x4e606b4f // sadalp v15.4s, v26.8h
+	WORD $0x6fb001e6 // mla.4s v6, v15, v16[1]
+	MOVBU 26(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 27(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc03109 // ldr q9, [x8, #192]
+	WORD $0x0e29c2ad // smull v13.8h, v21.8b, v9.8b
+	WORD $0x4e2982ad // smlal2 v13.8h, v21.16b, v9.16b
+	WORD $0x4e6029ac // saddlp v12.4s, v13.8h
+	MOVBU 28(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 29(R6), R12
+	MOVHU 46(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x0e37c3b3 // smull v19.8h, v29.8b, v23.8b
+	WORD $0x4e3783b3 // smlal2 v19.8h, v29.16b, v23.16b
+	WORD $0x4e606a6c // sadalp v12.4s, v19.8h
+	WORD $0x6f900986 // mla.4s v6, v12, v16[2]
+	MOVBU 30(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 31(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc03919 // ldr q25, [x8, #224]
+	WORD $0x0e39c31b // smull v27.8h, v24.8b, v25.8b
+	WORD $0x4e39831b // smlal2 v27.8h, v24.16b, v25.16b
+	WORD $0x4e602b6a // saddlp v10.4s, v27.8h
+	MOVBU 32(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 33(R6), R12
+	MOVHU 48(R6), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc03d1c // ldr q28, [x8, #240]
+	WORD $0x0e3cc232 // smull v18.8h, v17.8b, v28.8b
+	WORD $0x4e3c8232 // smlal2 v18.8h, v17.16b, v28.16b
+	WORD $0x4e606a4a // sadalp v10.4s, v18.8h
+	WORD $0x6fb00946 // mla.4s v6, v10, v16[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x3cc220fe // ldur q30, [x7, #34]
+	WORD $0x6f1407de // ushr v30, v30, #12 of 16 bits
+	WORD $0x4e211fde // and v30.16b, v30.16b, v1.16b
+	WORD $0x4f1157de // shl v30, v30, #1 of 16 bits
+	WORD $0x4ea21fde // orr v30.16b, v30.16b, v2.16b
+	WORD $0x0f10a7c8 // sxtl v8.4s, v30.4h
+	WORD $0x4f10a7ce // sxtl2 v14.4s, v30.8h
+	MOVBU 2(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 3(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc0011a // ldr q26, [x8, #0]
+	WORD $0x0e3ac17f // smull v31.8h, v11.8b, v26.8b
+	WORD $0x4e3a817f // smlal2 v31.8h, v11.16b, v26.16b
+	WORD $0x4e602bf4 // saddlp v20.4s, v31.8h
+	MOVBU 4(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F15
+	MOVBU 5(R7), R12
+	MOVHU 34(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V15.D[1]
+	WORD $0x3dc0050d // ldr q13, [x8, #16]
+	WORD $0x0e2dc1f5 // smull v21.8h, v15.8b, v13.8b
+	WORD $0x4e2d81f5 // smlal2 v21.8h, v15.16b, v13.16b
+	WORD $0x4e606ab4 // sadalp v20.4s, v21.8h
+	WORD $0x6f880287 // mla.4s v7, v20, v8[0]
+	MOVBU 6(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F9
+	MOVBU 7(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V9.D[1]
+	WORD $0x3dc00913 // ldr q19, [x8, #32]
+	WORD $0x0e33c137 // smull v23.8h, v9.8b, v19.8b
+	WORD $0x4e338137 // smlal2 v23.8h, v9.16b, v19.16b
+	WORD $0x4e602afd // saddlp v29.4s, v23.8h
+	MOVBU 8(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F12
+	MOVBU 9(R7), R12
+	MOVHU 36(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V12.D[1]
+	WORD $0x3dc00d1b // ldr q27, [x8, #48]
+	WORD $0x0e3bc198 // smull v24.8h, v12.8b, v27.8b
+	WORD $0x4e3b8198 // smlal2 v24.8h, v12.16b, v27.16b
+	WORD $0x4e606b1d // sadalp v29.4s, v24.8h
+	WORD $0x6fa803a7 // mla.4s v7, v29, v8[1]
+	MOVBU 10(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 11(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc01112 // ldr q18, [x8, #64]
+	WORD $0x0e32c33c // smull v28.8h, v25.8b, v18.8b
+	WORD $0x4e32833c // smlal2 v28.8h, v25.16b, v18.16b
+	WORD $0x4e602b91 // saddlp v17.4s, v28.8h
+	MOVBU 12(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F10
+	MOVBU 13(R7), R12
+	MOVHU 38(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V10.D[1]
+	WORD $0x3dc01516 // ldr q22, [x8, #80]
+	WORD $0x0e36c150 // smull v16.8h, v10.8b, v22.8b
+	WORD $0x4e368150 // smlal2 v16.8h, v10.16b, v22.16b
+	WORD $0x4e606a11 // sadalp v17.4s, v16.8h
+	WORD $0x6f880a27 // mla.4s v7, v17, v8[2]
+	MOVBU 14(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 15(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc0191f // ldr q31, [x8, #96]
+	WORD $0x0e3fc3da // smull v26.8h, v30.8b, v31.8b
+	WORD $0x4e3f83da // smlal2 v26.8h, v30.16b, v31.16b
+	WORD $0x4e602b4b // saddlp v11.4s, v26.8h
+	MOVBU 16(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F21
+	MOVBU 17(R7), R12
+	MOVHU 40(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V21.D[1]
+	WORD $0x3dc01d0f // ldr q15, [x8, #112]
+	WORD $0x0e2fc2ad // smull v13.8h, v21.8b, v15.8b
+	WORD $0x4e2f82ad // smlal2 v13.8h, v21.16b, v15.16b
+	WORD $0x4e6069ab // sadalp v11.4s, v13.8h
+	WORD $0x6fa80967 // mla.4s v7, v11, v8[3]
+	MOVBU 18(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F20
+	MOVBU 19(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V20.D[1]
+	WORD $0x3dc02117 // ldr q23, [x8, #128]
+	WORD $0x0e37c293 // smull v19.8h, v20.8b, v23.8b
+	WORD $0x4e378293 // smlal2 v19.8h, v20.16b, v23.16b
+	WORD $0x4e602a69 // saddlp v9.4s, v19.8h
+	MOVBU 20(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F24
+	MOVBU 21(R7), R12
+	MOVHU 42(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V24.D[1]
+	WORD $0x3dc0250c // ldr q12, [x8, #144]
+	WORD $0x0e2cc31b // smull v27.8h, v24.8b, v12.8b
+	WORD $0x4e2c831b // smlal2 v27.8h, v24.16b, v12.16b
+	WORD $0x4e606b69 // sadalp v9.4s, v27.8h
+	WORD $0x6f8e0127 // mla.4s v7, v9, v14[0]
+	MOVBU 22(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F29
+	MOVBU 23(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V29.D[1]
+	WORD $0x3dc0291c // ldr q28, [x8, #160]
+	WORD $0x0e3cc3b2 // smull v18.8h, v29.8b, v28.8b
+	WORD $0x4e3c83b2 // smlal2 v18.8h, v29.16b, v28.16b
+	WORD $0x4e602a59 // saddlp v25.4s, v18.8h
+	MOVBU 24(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 25(R7), R12
+	MOVHU 44(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc02d0a // ldr q10, [x8, #176]
+	WORD $0x0e2ac216 // smull v22.8h, v16.8b, v10.8b
+	WORD $0x4e2a8216 // smlal2 v22.8h, v16.16b, v10.16b
+	WORD $0x4e606ad9 // sadalp v25.4s, v22.8h
+	WORD $0x6fae0327 // mla.4s v7, v25, v14[1]
+	MOVBU 26(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 27(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc0311a // ldr q26, [x8, #192]
+	WORD $0x0e3ac23f // smull v31.8h, v17.8b, v26.8b
+	WORD $0x4e3a823f // smlal2 v31.8h, v17.16b, v26.16b
+	WORD $0x4e602bfe // saddlp v30.4s, v31.8h
+	MOVBU 28(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 29(R7), R12
+	MOVHU 46(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc03515 // ldr q21, [x8, #208]
+	WORD $0x0e35c1af // smull v15.8h, v13.8b, v21.8b
+	WORD $0x4e3581af // smlal2 v15.8h, v13.16b, v21.16b
+	WORD $0x4e6069fe // sadalp v30.4s, v15.8h
+	WORD $0x6f8e0bc7 // mla.4s v7, v30, v14[2]
+	MOVBU 30(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $0, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F11
+	MOVBU 31(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $3, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V11.D[1]
+	WORD $0x3dc03913 // ldr q19, [x8, #224]
+	WORD $0x0e33c177 // smull v23.8h, v11.8b, v19.8b
+	WORD $0x4e338177 // smlal2 v23.8h, v11.16b, v19.16b
+	WORD $0x4e602af4 // saddlp v20.4s, v23.8h
+	MOVBU 32(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $6, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 33(R7), R12
+	MOVHU 48(R7), R13
+	UBFX $9, R13, $3, R14
+	ORR R14<<8, R12, R12
+	LSR $15, R13, R13
+	ORR R13<<11, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x0e38c36c // smull v12.8h, v27.8b, v24.8b
+	WORD $0x4e38836c // smlal2 v12.8h, v27.16b, v24.16b
+	WORD $0x4e606994 // sadalp v20.4s, v12.8h
+	WORD $0x6fae0a87 // mla.4s v7, v20, v14[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d09 // ldr q9, [x8, #304]
+	VLD1 (R4), V18.H[0]
+	VLD1 (R5), V18.H[1]
+	VLD1 (R6), V18.H[2]
+	VLD1 (R7), V18.H[3]
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	WORD $0x6e23de52 // fmul v18.4s, v18.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f899252 // fmul.4s v18, v18, v9[0]
+	WORD $0x6e32dc84 // fmul v4.4s, v4.4s, v18.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $50, R4, R4
+	ADD $50, R5, R5
+	ADD $50, R6, R6
+	ADD $50, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block38
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group37
+	RET
+
+// func gemvIQ1MNEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvIQ1MNEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $·weightsIQ1(SB), R10
+	MOVD $c32<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+	MOVD $c33<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+	MOVD $c34<>(SB), R17
+	WORD $0x3dc00224 // ldr q4, [x17, #0]
+	MOVD $c35<>(SB), R17
+	WORD $0x3dc00225 // ldr q5, [x17, #0]
+	MOVD $c36<>(SB), R17
+	WORD $0x3dc00226 // ldr q6, [x17, #0]
+	MOVD $c37<>(SB), R17
+	WORD $0x3dc00227 // ldr q7, [x17, #0]
+	MOVD $c27<>(SB), R17
+	WORD $0x3dc00228 // ldr q8, [x17, #0]
+
+group39:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block40:
+	WORD $0x4f00e409 // movi v9.16b, #0
+	WORD $0x3cc2808d // ldur q13, [x4, #40]
+	WORD $0x4e0401ae // tbl v14.16b, v13.16b, v4.16b
+	WORD $0x6ea345ce // ushl v14.4s, v14.4s, v3.4s
+	WORD $0x4e211dce // and v14.16b, v14.16b, v1.16b
+	WORD $0x4f2155ce // shl v14, v14, #1 of 32 bits
+	WORD $0x4ea21dce // orr v14.16b, v14.16b, v2.16b
+	WORD $0x4e0501af // tbl v15.16b, v13.16b, v5.16b
+	WORD $0x6ea345ef // ushl v15.4s, v15.4s, v3.4s
+	WORD $0x4e211def // and v15.16b, v15.16b, v1.16b
+	WORD $0x4f2155ef // shl v15, v15, #1 of 32 bits
+	WORD $0x4ea21def // orr v15.16b, v15.16b, v2.16b
+	WORD $0x4e0601b0 // tbl v16.16b, v13.16b, v6.16b
+	WORD $0x6ea34610 // ushl v16.4s, v16.4s, v3.4s
+	WORD $0x4e211e10 // and v16.16b, v16.16b, v1.16b
+	WORD $0x4f215610 // shl v16, v16, #1 of 32 bits
+	WORD $0x4ea21e10 // orr v16.16b, v16.16b, v2.16b
+	WORD $0x4e0701b1 // tbl v17.16b, v13.16b, v7.16b
+	WORD $0x6ea34631 // ushl v17.4s, v17.4s, v3.4s
+	WORD $0x4e211e31 // and v17.16b, v17.16b, v1.16b
+	WORD $0x4f215631 // shl v17, v17, #1 of 32 bits
+	WORD $0x4ea21e31 // orr v17.16b, v17.16b, v2.16b
+	MOVBU 0(R4), R12
+	MOVBU 32(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 1(R4), R12
+	MOVBU 32(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc00113 // ldr q19, [x8, #0]
+	WORD $0x0e33c255 // smull v21.8h, v18.8b, v19.8b
+	WORD $0x4e338255 // smlal2 v21.8h, v18.16b, v19.16b
+	WORD $0x4e602ab4 // saddlp v20.4s, v21.8h
+	WORD $0x6f8e0289 // mla.4s v9, v20, v14[0]
+	MOVBU 2(R4), R12
+	MOVBU 33(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 3(R4), R12
+	MOVBU 33(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc00517 // ldr q23, [x8, #16]
+	WORD $0x0e37c2d9 // smull v25.8h, v22.8b, v23.8b
+	WORD $0x4e3782d9 // smlal2 v25.8h, v22.16b, v23.16b
+	WORD $0x4e602b38 // saddlp v24.4s, v25.8h
+	WORD $0x6fae0309 // mla.4s v9, v24, v14[1]
+	MOVBU 4(R4), R12
+	MOVBU 34(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 5(R4), R12
+	MOVBU 34(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0091b // ldr q27, [x8, #32]
+	WORD $0x0e3bc35d // smull v29.8h, v26.8b, v27.8b
+	WORD $0x4e3b835d // smlal2 v29.8h, v26.16b, v27.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x6f8e0b89 // mla.4s v9, v28, v14[2]
+	MOVBU 6(R4), R12
+	MOVBU 35(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 7(R4), R12
+	MOVBU 35(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc00d1f // ldr q31, [x8, #48]
+	WORD $0x0e3fc3d5 // smull v21.8h, v30.8b, v31.8b
+	WORD $0x4e3f83d5 // smlal2 v21.8h, v30.16b, v31.16b
+	WORD $0x4e602aad // saddlp v13.4s, v21.8h
+	WORD $0x6fae09a9 // mla.4s v9, v13, v14[3]
+	MOVBU 8(R4), R12
+	MOVBU 36(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 9(R4), R12
+	MOVBU 36(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc01113 // ldr q19, [x8, #64]
+	WORD $0x0e33c259 // smull v25.8h, v18.8b, v19.8b
+	WORD $0x4e338259 // smlal2 v25.8h, v18.16b, v19.16b
+	WORD $0x4e602b34 // saddlp v20.4s, v25.8h
+	WORD $0x6f8f0289 // mla.4s v9, v20, v15[0]
+	MOVBU 10(R4), R12
+	MOVBU 37(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 11(R4), R12
+	MOVBU 37(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc01517 // ldr q23, [x8, #80]
+	WORD $0x0e37c2dd // smull v29.8h, v22.8b, v23.8b
+	WORD $0x4e3782dd // smlal2 v29.8h, v22.16b, v23.16b
+	WORD $0x4e602bb8 // saddlp v24.4s, v29.8h
+	WORD $0x6faf0309 // mla.4s v9, v24, v15[1]
+	MOVBU 12(R4), R12
+	MOVBU 38(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 13(R4), R12
+	MOVBU 38(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0191b // ldr q27, [x8, #96]
+	WORD $0x0e3bc355 // smull v21.8h, v26.8b, v27.8b
+	WORD $0x4e3b8355 // smlal2 v21.8h, v26.16b, v27.16b
+	WORD $0x4e602abc // saddlp v28.4s, v21.8h
+	WORD $0x6f8f0b89 // mla.4s v9, v28, v15[2]
+	MOVBU 14(R4), R12
+	MOVBU 39(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 15(R4), R12
+	MOVBU 39(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc01d1f // ldr q31, [x8, #112]
+	WORD $0x0e3fc3d9 // smull v25.8h, v30.8b, v31.8b
+	WORD $0x4e3f83d9 // smlal2 v25.8h, v30.16b, v31.16b
+	WORD $0x4e602b2d // saddlp v13.4s, v25.8h
+	WORD $0x6faf09a9 // mla.4s v9, v13, v15[3]
+	MOVBU 16(R4), R12
+	MOVBU 40(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 17(R4), R12
+	MOVBU 40(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc02113 // ldr q19, [x8, #128]
+	WORD $0x0e33c25d // smull v29.8h, v18.8b, v19.8b
+	WORD $0x4e33825d // smlal2 v29.8h, v18.16b, v19.16b
+	WORD $0x4e602bb4 // saddlp v20.4s, v29.8h
+	WORD $0x6f900289 // mla.4s v9, v20, v16[0]
+	MOVBU 18(R4), R12
+	MOVBU 41(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 19(R4), R12
+	MOVBU 41(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc02517 // ldr q23, [x8, #144]
+	WORD $0x0e37c2d5 // smull v21.8h, v22.8b, v23.8b
+	WORD $0x4e3782d5 // smlal2 v21.8h, v22.16b, v23.16b
+	WORD $0x4e602ab8 // saddlp v24.4s, v21.8h
+	WORD $0x6fb00309 // mla.4s v9, v24, v16[1]
+	MOVBU 20(R4), R12
+	MOVBU 42(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 21(R4), R12
+	MOVBU 42(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x0e3bc359 // smull v25.8h, v26.8b, v27.8b
+	WORD $0x4e3b8359 // smlal2 v25.8h, v26.16b, v27.16b
+	WORD $0x4e602b3c // saddlp v28.4s, v25.8h
+	WORD $0x6f900b89 // mla.4s v9, v28, v16[2]
+	MOVBU 22(R4), R12
+	MOVBU 43(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 23(R4), R12
+	MOVBU 43(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc02d1f // ldr q31, [x8, #176]
+	WORD $0x0e3fc3dd // smull v29.8h, v30.8b, v31.8b
+	WORD $0x4e3f83dd // smlal2 v29.8h, v30.16b, v31.16b
+	WORD $0x4e602bad // saddlp v13.4s, v29.8h
+	WORD $0x6fb009a9 // mla.4s v9, v13, v16[3]
+	MOVBU 24(R4), R12
+	MOVBU 44(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 25(R4), R12
+	MOVBU 44(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc03113 // ldr q19, [x8, #192]
+	WORD $0x0e33c255 // smull v21.8h, v18.8b, v19.8b
+	WORD $0x4e338255 // smlal2 v21.8h, v18.16b, v19.16b
+	WORD $0x4e602ab4 // saddlp v20.4s, v21.8h
+	WORD $0x6f910289 // mla.4s v9, v20, v17[0]
+	MOVBU 26(R4), R12
+	MOVBU 45(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 27(R4), R12
+	MOVBU 45(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc03517 // ldr q23, [x8, #208]
+	WORD $0x0e37c2d9 // smull v25.8h, v22.8b, v23.8b
+	WORD $0x4e3782d9 // smlal2 v25.8h, v22.16b, v23.16b
+	WORD $0x4e602b38 // saddlp v24.4s, v25.8h
+	WORD $0x6fb10309 // mla.4s v9, v24, v17[1]
+	MOVBU 28(R4), R12
+	MOVBU 46(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F26
+	MOVBU 29(R4), R12
+	MOVBU 46(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V26.D[1]
+	WORD $0x3dc0391b // ldr q27, [x8, #224]
+	WORD $0x0e3bc35d // smull v29.8h, v26.8b, v27.8b
+	WORD $0x4e3b835d // smlal2 v29.8h, v26.16b, v27.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x6f910b89 // mla.4s v9, v28, v17[2]
+	MOVBU 30(R4), R12
+	MOVBU 47(R4), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 31(R4), R12
+	MOVBU 47(R4), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc03d1f // ldr q31, [x8, #240]
+	WORD $0x0e3fc3d5 // smull v21.8h, v30.8b, v31.8b
+	WORD $0x4e3f83d5 // smlal2 v21.8h, v30.16b, v31.16b
+	WORD $0x4e602aad // saddlp v13.4s, v21.8h
+	WORD $0x6fb109a9 // mla.4s v9, v13, v17[3]
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x3cc280b2 // ldur q18, [x5, #40]
+	WORD $0x4e040253 // tbl v19.16b, v18.16b, v4.16b
+	WORD $0x6ea34673 // ushl v19.4s, v19.4s, v3.4s
+	WORD $0x4e211e73 // and v19.16b, v19.16b, v1.16b
+	WORD $0x4f215673 // shl v19, v19, #1 of 32 bits
+	WORD $0x4ea21e73 // orr v19.16b, v19.16b, v2.16b
+	WORD $0x4e050254 // tbl v20.16b, v18.16b, v5.16b
+	WORD $0x6ea34694 // ushl v20.4s, v20.4s, v3.4s
+	WORD $0x4e211e94 // and v20.16b, v20.16b, v1.16b
+	WORD $0x4f215694 // shl v20, v20, #1 of 32 bits
+	WORD $0x4ea21e94 // orr v20.16b, v20.16b, v2.16b
+	WORD $0x4e060259 // tbl v25.16b, v18.16b, v6.16b
+	WORD $0x6ea34739 // ushl v25.4s, v25.4s, v3.4s
+	WORD $0x4e211f39 // and v25.16b, v25.16b, v1.16b
+	WORD $0x4f215739 // shl v25, v25, #1 of 32 bits
+	WORD $0x4ea21f39 // orr v25.16b, v25.16b, v2.16b
+	WORD $0x4e070256 // tbl v22.16b, v18.16b, v7.16b
+	WORD $0x6ea346d6 // ushl v22.4s, v22.4s, v3.4s
+	WORD $0x4e211ed6 // and v22.16b, v22.16b, v1.16b
+	WORD $0x4f2156d6 // shl v22, v22, #1 of 32 bits
+	WORD $0x4ea21ed6 // orr v22.16b, v22.16b, v2.16b
+	MOVBU 0(R5), R12
+	MOVBU 32(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 1(R5), R12
+	MOVBU 32(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc00118 // ldr q24, [x8, #0]
+	WORD $0x0e38c2fa // smull v26.8h, v23.8b, v24.8b
+	WORD $0x4e3882fa // smlal2 v26.8h, v23.16b, v24.16b
+	WORD $0x4e602b5d // saddlp v29.4s, v26.8h
+	WORD $0x6f9303aa // mla.4s v10, v29, v19[0]
+	MOVBU 2(R5), R12
+	MOVBU 33(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 3(R5), R12
+	MOVBU 33(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0051c // ldr q28, [x8, #16]
+	WORD $0x0e3cc37e // smull v30.8h, v27.8b, v28.8b
+	WORD $0x4e3c837e // smlal2 v30.8h, v27.16b, v28.16b
+	WORD $0x4e602bd5 // saddlp v21.4s, v30.8h
+	WORD $0x6fb302aa // mla.4s v10, v21, v19[1]
+	MOVBU 4(R5), R12
+	MOVBU 34(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 5(R5), R12
+	MOVBU 34(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc0090d // ldr q13, [x8, #32]
+	WORD $0x0e2dc3ef // smull v15.8h, v31.8b, v13.8b
+	WORD $0x4e2d83ef // smlal2 v15.8h, v31.16b, v13.16b
+	WORD $0x4e6029ee // saddlp v14.4s, v15.8h
+	WORD $0x6f9309ca // mla.4s v10, v14, v19[2]
+	MOVBU 6(R5), R12
+	MOVBU 35(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 7(R5), R12
+	MOVBU 35(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc00d11 // ldr q17, [x8, #48]
+	WORD $0x0e31c21a // smull v26.8h, v16.8b, v17.8b
+	WORD $0x4e31821a // smlal2 v26.8h, v16.16b, v17.16b
+	WORD $0x4e602b52 // saddlp v18.4s, v26.8h
+	WORD $0x6fb30a4a // mla.4s v10, v18, v19[3]
+	MOVBU 8(R5), R12
+	MOVBU 36(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 9(R5), R12
+	MOVBU 36(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc01118 // ldr q24, [x8, #64]
+	WORD $0x0e38c2fe // smull v30.8h, v23.8b, v24.8b
+	WORD $0x4e3882fe // smlal2 v30.8h, v23.16b, v24.16b
+	WORD $0x4e602bdd // saddlp v29.4s, v30.8h
+	WORD $0x6f9403aa // mla.4s v10, v29, v20[0]
+	MOVBU 10(R5), R12
+	MOVBU 37(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 11(R5), R12
+	MOVBU 37(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0151c // ldr q28, [x8, #80]
+	WORD $0x0e3cc36f // smull v15.8h, v27.8b, v28.8b
+	WORD $0x4e3c836f // smlal2 v15.8h, v27.16b, v28.16b
+	WORD $0x4e6029f5 // saddlp v21.4s, v15.8h
+	WORD $0x6fb402aa // mla.4s v10, v21, v20[1]
+	MOVBU 12(R5), R12
+	MOVBU 38(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 13(R5), R12
+	MOVBU 38(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc0190d // ldr q13, [x8, #96]
+	WORD $0x0e2dc3fa // smull v26.8h, v31.8b, v13.8b
+	WORD $0x4e2d83fa // smlal2 v26.8h, v31.16b, v13.16b
+	WORD $0x4e602b4e // saddlp v14.4s, v26.8h
+	WORD $0x6f9409ca // mla.4s v10, v14, v20[2]
+	MOVBU 14(R5), R12
+	MOVBU 39(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 15(R5), R12
+	MOVBU 39(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc01d11 // ldr q17, [x8, #112]
+	WORD $0x0e31c21e // smull v30.8h, v16.8b, v17.8b
+	WORD $0x4e31821e // smlal2 v30.8h, v16.16b, v17.16b
+	WORD $0x4e602bd2 // saddlp v18.4s, v30.8h
+	WORD $0x6fb40a4a // mla.4s v10, v18, v20[3]
+	MOVBU 16(R5), R12
+	MOVBU 40(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 17(R5), R12
+	MOVBU 40(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc02118 // ldr q24, [x8, #128]
+	WORD $0x0e38c2ef // smull v15.8h, v23.8b, v24.8b
+	WORD $0x4e3882ef // smlal2 v15.8h, v23.16b, v24.16b
+	WORD $0x4e6029fd // saddlp v29.4s, v15.8h
+	WORD $0x6f9903aa // mla.4s v10, v29, v25[0]
+	MOVBU 18(R5), R12
+	MOVBU 41(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 19(R5), R12
+	MOVBU 41(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0251c // ldr q28, [x8, #144]
+	WORD $0x0e3cc37a // smull v26.8h, v27.8b, v28.8b
+	WORD $0x4e3c837a // smlal2 v26.8h, v27.16b, v28.16b
+	WORD $0x4e602b55 // saddlp v21.4s, v26.8h
+	WORD $0x6fb902aa // mla.4s v10, v21, v25[1]
+	MOVBU 20(R5), R12
+	MOVBU 42(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 21(R5), R12
+	MOVBU 42(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc0290d // ldr q13, [x8, #160]
+	WORD $0x0e2dc3fe // smull v30.8h, v31.8b, v13.8b
+	WORD $0x4e2d83fe // smlal2 v30.8h, v31.16b, v13.16b
+	WORD $0x4e602bce // saddlp v14.4s, v30.8h
+	WORD $0x6f9909ca // mla.4s v10, v14, v25[2]
+	MOVBU 22(R5), R12
+	MOVBU 43(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 23(R5), R12
+	MOVBU 43(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc02d11 // ldr q17, [x8, #176]
+	WORD $0x0e31c20f // smull v15.8h, v16.8b, v17.8b
+	WORD $0x4e31820f // smlal2 v15.8h, v16.16b, v17.16b
+	WORD $0x4e6029f2 // saddlp v18.4s, v15.8h
+	WORD $0x6fb90a4a // mla.4s v10, v18, v25[3]
+	MOVBU 24(R5), R12
+	MOVBU 44(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F23
+	MOVBU 25(R5), R12
+	MOVBU 44(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V23.D[1]
+	WORD $0x3dc03118 // ldr q24, [x8, #192]
+	WORD $0x0e38c2fa // smull v26.8h, v23.8b, v24.8b
+	WORD $0x4e3882fa // smlal2 v26.8h, v23.16b, v24.16b
+	WORD $0x4e602b5d // saddlp v29.4s, v26.8h
+	WORD $0x6f9603aa // mla.4s v10, v29, v22[0]
+	MOVBU 26(R5), R12
+	MOVBU 45(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F27
+	MOVBU 27(R5), R12
+	MOVBU 45(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V27.D[1]
+	WORD $0x3dc0351c // ldr q28, [x8, #208]
+	WORD $0x0e3cc37e // smull v30.8h, v27.8b, v28.8b
+	WORD $0x4e3c837e // smlal2 v30.8h, v27.16b, v28.16b
+	WORD $0x4e602bd5 // saddlp v21.4s, v30.8h
+	WORD $0x6fb602aa // mla.4s v10, v21, v22[1]
+	MOVBU 28(R5), R12
+	MOVBU 46(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F31
+	MOVBU 29(R5), R12
+	MOVBU 46(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V31.D[1]
+	WORD $0x3dc0390d // ldr q13, [x8, #224]
+	WORD $0x0e2dc3ef // smull v15.8h, v31.8b, v13.8b
+	WORD $0x4e2d83ef // smlal2 v15.8h, v31.16b, v13.16b
+	WORD $0x4e6029ee // saddlp v14.4s, v15.8h
+	WORD $0x6f9609ca // mla.4s v10, v14, v22[2]
+	MOVBU 30(R5), R12
+	MOVBU 47(R5), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F16
+	MOVBU 31(R5), R12
+	MOVBU 47(R5), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V16.D[1]
+	WORD $0x3dc03d11 // ldr q17, [x8, #240]
+	WORD $0x0e31c21a // smull v26.8h, v16.8b, v17.8b
+	WORD $0x4e31821a // smlal2 v26.8h, v16.16b, v17.16b
+	WORD $0x4e602b52 // saddlp v18.4s, v26.8h
+	WORD $0x6fb60a4a // mla.4s v10, v18, v22[3]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x3cc280d7 // ldur q23, [x6, #40]
+	WORD $0x4e0402f8 // tbl v24.16b, v23.16b, v4.16b
+	WORD $0x6ea34718 // ushl v24.4s, v24.4s, v3.4s
+	WORD $0x4e211f18 // and v24.16b, v24.16b, v1.16b
+	WORD $0x4f215718 // shl v24, v24, #1 of 32 bits
+	WORD $0x4ea21f18 // orr v24.16b, v24.16b, v2.16b
+	WORD $0x4e0502fd // tbl v29.16b, v23.16b, v5.16b
+	WORD $0x6ea347bd // ushl v29.4s, v29.4s, v3.4s
+	WORD $0x4e211fbd // and v29.16b, v29.16b, v1.16b
+	WORD $0x4f2157bd // shl v29, v29, #1 of 32 bits
+	WORD $0x4ea21fbd // orr v29.16b, v29.16b, v2.16b
+	WORD $0x4e0602fe // tbl v30.16b, v23.16b, v6.16b
+	WORD $0x6ea347de // ushl v30.4s, v30.4s, v3.4s
+	WORD $0x4e211fde // and v30.16b, v30.16b, v1.16b
+	WORD $0x4f2157de // shl v30, v30, #1 of 32 bits
+	WORD $0x4ea21fde // orr v30.16b, v30.16b, v2.16b
+	WORD $0x4e0702fb // tbl v27.16b, v23.16b, v7.16b
+	WORD $0x6ea3477b // ushl v27.4s, v27.4s, v3.4s
+	WORD $0x4e211f7b // and v27.16b, v27.16b, v1.16b
+	WORD $0x4f21577b // shl v27, v27, #1 of 32 bits
+	WORD $0x4ea21f7b // orr v27.16b, v27.16b, v2.16b
+	MOVBU 0(R6), R12
+	MOVBU 32(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 1(R6), R12
+	MOVBU 32(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc00115 // ldr q21, [x8, #0]
+	WORD $0x0e35c39f // smull v31.8h, v28.8b, v21.8b
+	WORD $0x4e35839f // smlal2 v31.8h, v28.16b, v21.16b
+	WORD $0x4e602bef // saddlp v15.4s, v31.8h
+	WORD $0x6f9801eb // mla.4s v11, v15, v24[0]
+	MOVBU 2(R6), R12
+	MOVBU 33(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 3(R6), R12
+	MOVBU 33(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc0050e // ldr q14, [x8, #16]
+	WORD $0x0e2ec1b0 // smull v16.8h, v13.8b, v14.8b
+	WORD $0x4e2e81b0 // smlal2 v16.8h, v13.16b, v14.16b
+	WORD $0x4e602a1a // saddlp v26.4s, v16.8h
+	WORD $0x6fb8034b // mla.4s v11, v26, v24[1]
+	MOVBU 4(R6), R12
+	MOVBU 34(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 5(R6), R12
+	MOVBU 34(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x0e32c234 // smull v20.8h, v17.8b, v18.8b
+	WORD $0x4e328234 // smlal2 v20.8h, v17.16b, v18.16b
+	WORD $0x4e602a93 // saddlp v19.4s, v20.8h
+	WORD $0x6f980a6b // mla.4s v11, v19, v24[2]
+	MOVBU 6(R6), R12
+	MOVBU 35(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 7(R6), R12
+	MOVBU 35(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc00d16 // ldr q22, [x8, #48]
+	WORD $0x0e36c33f // smull v31.8h, v25.8b, v22.8b
+	WORD $0x4e36833f // smlal2 v31.8h, v25.16b, v22.16b
+	WORD $0x4e602bf7 // saddlp v23.4s, v31.8h
+	WORD $0x6fb80aeb // mla.4s v11, v23, v24[3]
+	MOVBU 8(R6), R12
+	MOVBU 36(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 9(R6), R12
+	MOVBU 36(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc01115 // ldr q21, [x8, #64]
+	WORD $0x0e35c390 // smull v16.8h, v28.8b, v21.8b
+	WORD $0x4e358390 // smlal2 v16.8h, v28.16b, v21.16b
+	WORD $0x4e602a0f // saddlp v15.4s, v16.8h
+	WORD $0x6f9d01eb // mla.4s v11, v15, v29[0]
+	MOVBU 10(R6), R12
+	MOVBU 37(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 11(R6), R12
+	MOVBU 37(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc0150e // ldr q14, [x8, #80]
+	WORD $0x0e2ec1b4 // smull v20.8h, v13.8b, v14.8b
+	WORD $0x4e2e81b4 // smlal2 v20.8h, v13.16b, v14.16b
+	WORD $0x4e602a9a // saddlp v26.4s, v20.8h
+	WORD $0x6fbd034b // mla.4s v11, v26, v29[1]
+	MOVBU 12(R6), R12
+	MOVBU 38(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 13(R6), R12
+	MOVBU 38(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc01912 // ldr q18, [x8, #96]
+	WORD $0x0e32c23f // smull v31.8h, v17.8b, v18.8b
+	WORD $0x4e32823f // smlal2 v31.8h, v17.16b, v18.16b
+	WORD $0x4e602bf3 // saddlp v19.4s, v31.8h
+	WORD $0x6f9d0a6b // mla.4s v11, v19, v29[2]
+	MOVBU 14(R6), R12
+	MOVBU 39(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 15(R6), R12
+	MOVBU 39(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc01d16 // ldr q22, [x8, #112]
+	WORD $0x0e36c330 // smull v16.8h, v25.8b, v22.8b
+	WORD $0x4e368330 // smlal2 v16.8h, v25.16b, v22.16b
+	WORD $0x4e602a17 // saddlp v23.4s, v16.8h
+	WORD $0x6fbd0aeb // mla.4s v11, v23, v29[3]
+	MOVBU 16(R6), R12
+	MOVBU 40(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 17(R6), R12
+	MOVBU 40(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc02115 // ldr q21, [x8, #128]
+	WORD $0x0e35c394 // smull v20.8h, v28.8b, v21.8b
+	WORD $0x4e358394 // smlal2 v20.8h, v28.16b, v21.16b
+	WORD $0x4e602a8f // saddlp v15.4s, v20.8h
+	WORD $0x6f9e01eb // mla.4s v11, v15, v30[0]
+	MOVBU 18(R6), R12
+	MOVBU 41(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 19(R6), R12
+	MOVBU 41(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc0250e // ldr q14, [x8, #144]
+	WORD $0x0e2ec1bf // smull v31.8h, v13.8b, v14.8b
+	WORD $0x4e2e81bf // smlal2 v31.8h, v13.16b, v14.16b
+	WORD $0x4e602bfa // saddlp v26.4s, v31.8h
+	WORD $0x6fbe034b // mla.4s v11, v26, v30[1]
+	MOVBU 20(R6), R12
+	MOVBU 42(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 21(R6), R12
+	MOVBU 42(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc02912 // ldr q18, [x8, #160]
+	WORD $0x0e32c230 // smull v16.8h, v17.8b, v18.8b
+	WORD $0x4e328230 // smlal2 v16.8h, v17.16b, v18.16b
+	WORD $0x4e602a13 // saddlp v19.4s, v16.8h
+	WORD $0x6f9e0a6b // mla.4s v11, v19, v30[2]
+	MOVBU 22(R6), R12
+	MOVBU 43(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 23(R6), R12
+	MOVBU 43(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x0e36c334 // smull v20.8h, v25.8b, v22.8b
+	WORD $0x4e368334 // smlal2 v20.8h, v25.16b, v22.16b
+	WORD $0x4e602a97 // saddlp v23.4s, v20.8h
+	WORD $0x6fbe0aeb // mla.4s v11, v23, v30[3]
+	MOVBU 24(R6), R12
+	MOVBU 44(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F28
+	MOVBU 25(R6), R12
+	MOVBU 44(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V28.D[1]
+	WORD $0x3dc03115 // ldr q21, [x8, #192]
+	WORD $0x0e35c39f // smull v31.8h, v28.8b, v21.8b
+	WORD $0x4e35839f // smlal2 v31.8h, v28.16b, v21.16b
+	WORD $0x4e602bef // saddlp v15.4s, v31.8h
+	WORD $0x6f9b01eb // mla.4s v11, v15, v27[0]
+	MOVBU 26(R6), R12
+	MOVBU 45(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F13
+	MOVBU 27(R6), R12
+	MOVBU 45(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V13.D[1]
+	WORD $0x3dc0350e // ldr q14, [x8, #208]
+	WORD $0x0e2ec1b0 // smull v16.8h, v13.8b, v14.8b
+	WORD $0x4e2e81b0 // smlal2 v16.8h, v13.16b, v14.16b
+	WORD $0x4e602a1a // saddlp v26.4s, v16.8h
+	WORD $0x6fbb034b // mla.4s v11, v26, v27[1]
+	MOVBU 28(R6), R12
+	MOVBU 46(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F17
+	MOVBU 29(R6), R12
+	MOVBU 46(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V17.D[1]
+	WORD $0x3dc03912 // ldr q18, [x8, #224]
+	WORD $0x0e32c234 // smull v20.8h, v17.8b, v18.8b
+	WORD $0x4e328234 // smlal2 v20.8h, v17.16b, v18.16b
+	WORD $0x4e602a93 // saddlp v19.4s, v20.8h
+	WORD $0x6f9b0a6b // mla.4s v11, v19, v27[2]
+	MOVBU 30(R6), R12
+	MOVBU 47(R6), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F25
+	MOVBU 31(R6), R12
+	MOVBU 47(R6), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V25.D[1]
+	WORD $0x3dc03d16 // ldr q22, [x8, #240]
+	WORD $0x0e36c33f // smull v31.8h, v25.8b, v22.8b
+	WORD $0x4e36833f // smlal2 v31.8h, v25.16b, v22.16b
+	WORD $0x4e602bf7 // saddlp v23.4s, v31.8h
+	WORD $0x6fbb0aeb // mla.4s v11, v23, v27[3]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x3cc280fc // ldur q28, [x7, #40]
+	WORD $0x4e040395 // tbl v21.16b, v28.16b, v4.16b
+	WORD $0x6ea346b5 // ushl v21.4s, v21.4s, v3.4s
+	WORD $0x4e211eb5 // and v21.16b, v21.16b, v1.16b
+	WORD $0x4f2156b5 // shl v21, v21, #1 of 32 bits
+	WORD $0x4ea21eb5 // orr v21.16b, v21.16b, v2.16b
+	WORD $0x4e05038f // tbl v15.16b, v28.16b, v5.16b
+	WORD $0x6ea345ef // ushl v15.4s, v15.4s, v3.4s
+	WORD $0x4e211def // and v15.16b, v15.16b, v1.16b
+	WORD $0x4f2155ef // shl v15, v15, #1 of 32 bits
+	WORD $0x4ea21def // orr v15.16b, v15.16b, v2.16b
+	WORD $0x4e060390 // tbl v16.16b, v28.16b, v6.16b
+	WORD $0x6ea34610 // ushl v16.4s, v16.4s, v3.4s
+	WORD $0x4e211e10 // and v16.16b, v16.16b, v1.16b
+	WORD $0x4f215610 // shl v16, v16, #1 of 32 bits
+	WORD $0x4ea21e10 // orr v16.16b, v16.16b, v2.16b
+	WORD $0x4e07038d // tbl v13.16b, v28.16b, v7.16b
+	WORD $0x6ea345ad // ushl v13.4s, v13.4s, v3.4s
+	WORD $0x4e211dad // and v13.16b, v13.16b, v1.16b
+	WORD $0x4f2155ad // shl v13, v13, #1 of 32 bits
+	WORD $0x4ea21dad // orr v13.16b, v13.16b, v2.16b
+	MOVBU 0(R7), R12
+	MOVBU 32(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 1(R7), R12
+	MOVBU 32(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0011a // ldr q26, [x8, #0]
+	WORD $0x0e3ac1d1 // smull v17.8h, v14.8b, v26.8b
+	WORD $0x4e3a81d1 // smlal2 v17.8h, v14.16b, v26.16b
+	WORD $0x4e602a34 // saddlp v20.4s, v17.8h
+	WORD $0x6f95028c // mla.4s v12, v20, v21[0]
+	MOVBU 2(R7), R12
+	MOVBU 33(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 3(R7), R12
+	MOVBU 33(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x0e33c259 // smull v25.8h, v18.8b, v19.8b
+	WORD $0x4e338259 // smlal2 v25.8h, v18.16b, v19.16b
+	WORD $0x4e602b3f // saddlp v31.4s, v25.8h
+	WORD $0x6fb503ec // mla.4s v12, v31, v21[1]
+	MOVBU 4(R7), R12
+	MOVBU 34(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 5(R7), R12
+	MOVBU 34(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc00917 // ldr q23, [x8, #32]
+	WORD $0x0e37c2dd // smull v29.8h, v22.8b, v23.8b
+	WORD $0x4e3782dd // smlal2 v29.8h, v22.16b, v23.16b
+	WORD $0x4e602bb8 // saddlp v24.4s, v29.8h
+	WORD $0x6f950b0c // mla.4s v12, v24, v21[2]
+	MOVBU 6(R7), R12
+	MOVBU 35(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 7(R7), R12
+	MOVBU 35(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc00d1b // ldr q27, [x8, #48]
+	WORD $0x0e3bc3d1 // smull v17.8h, v30.8b, v27.8b
+	WORD $0x4e3b83d1 // smlal2 v17.8h, v30.16b, v27.16b
+	WORD $0x4e602a3c // saddlp v28.4s, v17.8h
+	WORD $0x6fb50b8c // mla.4s v12, v28, v21[3]
+	MOVBU 8(R7), R12
+	MOVBU 36(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 9(R7), R12
+	MOVBU 36(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0111a // ldr q26, [x8, #64]
+	WORD $0x0e3ac1d9 // smull v25.8h, v14.8b, v26.8b
+	WORD $0x4e3a81d9 // smlal2 v25.8h, v14.16b, v26.16b
+	WORD $0x4e602b34 // saddlp v20.4s, v25.8h
+	WORD $0x6f8f028c // mla.4s v12, v20, v15[0]
+	MOVBU 10(R7), R12
+	MOVBU 37(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 11(R7), R12
+	MOVBU 37(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc01513 // ldr q19, [x8, #80]
+	WORD $0x0e33c25d // smull v29.8h, v18.8b, v19.8b
+	WORD $0x4e33825d // smlal2 v29.8h, v18.16b, v19.16b
+	WORD $0x4e602bbf // saddlp v31.4s, v29.8h
+	WORD $0x6faf03ec // mla.4s v12, v31, v15[1]
+	MOVBU 12(R7), R12
+	MOVBU 38(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 13(R7), R12
+	MOVBU 38(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc01917 // ldr q23, [x8, #96]
+	WORD $0x0e37c2d1 // smull v17.8h, v22.8b, v23.8b
+	WORD $0x4e3782d1 // smlal2 v17.8h, v22.16b, v23.16b
+	WORD $0x4e602a38 // saddlp v24.4s, v17.8h
+	WORD $0x6f8f0b0c // mla.4s v12, v24, v15[2]
+	MOVBU 14(R7), R12
+	MOVBU 39(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 15(R7), R12
+	MOVBU 39(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc01d1b // ldr q27, [x8, #112]
+	WORD $0x0e3bc3d9 // smull v25.8h, v30.8b, v27.8b
+	WORD $0x4e3b83d9 // smlal2 v25.8h, v30.16b, v27.16b
+	WORD $0x4e602b3c // saddlp v28.4s, v25.8h
+	WORD $0x6faf0b8c // mla.4s v12, v28, v15[3]
+	MOVBU 16(R7), R12
+	MOVBU 40(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 17(R7), R12
+	MOVBU 40(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0211a // ldr q26, [x8, #128]
+	WORD $0x0e3ac1dd // smull v29.8h, v14.8b, v26.8b
+	WORD $0x4e3a81dd // smlal2 v29.8h, v14.16b, v26.16b
+	WORD $0x4e602bb4 // saddlp v20.4s, v29.8h
+	WORD $0x6f90028c // mla.4s v12, v20, v16[0]
+	MOVBU 18(R7), R12
+	MOVBU 41(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 19(R7), R12
+	MOVBU 41(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc02513 // ldr q19, [x8, #144]
+	WORD $0x0e33c251 // smull v17.8h, v18.8b, v19.8b
+	WORD $0x4e338251 // smlal2 v17.8h, v18.16b, v19.16b
+	WORD $0x4e602a3f // saddlp v31.4s, v17.8h
+	WORD $0x6fb003ec // mla.4s v12, v31, v16[1]
+	MOVBU 20(R7), R12
+	MOVBU 42(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 21(R7), R12
+	MOVBU 42(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc02917 // ldr q23, [x8, #160]
+	WORD $0x0e37c2d9 // smull v25.8h, v22.8b, v23.8b
+	WORD $0x4e3782d9 // smlal2 v25.8h, v22.16b, v23.16b
+	WORD $0x4e602b38 // saddlp v24.4s, v25.8h
+	WORD $0x6f900b0c // mla.4s v12, v24, v16[2]
+	MOVBU 22(R7), R12
+	MOVBU 43(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 23(R7), R12
+	MOVBU 43(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc02d1b // ldr q27, [x8, #176]
+	WORD $0x0e3bc3dd // smull v29.8h, v30.8b, v27.8b
+	WORD $0x4e3b83dd // smlal2 v29.8h, v30.16b, v27.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x6fb00b8c // mla.4s v12, v28, v16[3]
+	MOVBU 24(R7), R12
+	MOVBU 44(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F14
+	MOVBU 25(R7), R12
+	MOVBU 44(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V14.D[1]
+	WORD $0x3dc0311a // ldr q26, [x8, #192]
+	WORD $0x0e3ac1d1 // smull v17.8h, v14.8b, v26.8b
+	WORD $0x4e3a81d1 // smlal2 v17.8h, v14.16b, v26.16b
+	WORD $0x4e602a34 // saddlp v20.4s, v17.8h
+	WORD $0x6f8d028c // mla.4s v12, v20, v13[0]
+	MOVBU 26(R7), R12
+	MOVBU 45(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F18
+	MOVBU 27(R7), R12
+	MOVBU 45(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V18.D[1]
+	WORD $0x3dc03513 // ldr q19, [x8, #208]
+	WORD $0x0e33c259 // smull v25.8h, v18.8b, v19.8b
+	WORD $0x4e338259 // smlal2 v25.8h, v18.16b, v19.16b
+	WORD $0x4e602b3f // saddlp v31.4s, v25.8h
+	WORD $0x6fad03ec // mla.4s v12, v31, v13[1]
+	MOVBU 28(R7), R12
+	MOVBU 46(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F22
+	MOVBU 29(R7), R12
+	MOVBU 46(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V22.D[1]
+	WORD $0x3dc03917 // ldr q23, [x8, #224]
+	WORD $0x0e37c2dd // smull v29.8h, v22.8b, v23.8b
+	WORD $0x4e3782dd // smlal2 v29.8h, v22.16b, v23.16b
+	WORD $0x4e602bb8 // saddlp v24.4s, v29.8h
+	WORD $0x6f8d0b0c // mla.4s v12, v24, v13[2]
+	MOVBU 30(R7), R12
+	MOVBU 47(R7), R13
+	UBFX $0, R13, $4, R13
+	ORR R13<<8, R12, R12
+	FMOVD (R10)(R12<<3), F30
+	MOVBU 31(R7), R12
+	MOVBU 47(R7), R13
+	UBFX $4, R13, $4, R13
+	ORR R13<<8, R12, R12
+	ADD R12<<3, R10, R14
+	VLD1 (R14), V30.D[1]
+	WORD $0x3dc03d1b // ldr q27, [x8, #240]
+	WORD $0x0e3bc3d1 // smull v17.8h, v30.8b, v27.8b
+	WORD $0x4e3b83d1 // smlal2 v17.8h, v30.16b, v27.16b
+	WORD $0x4e602a3c // saddlp v28.4s, v17.8h
+	WORD $0x6fad0b8c // mla.4s v12, v28, v13[3]
+	WORD $0x4eaabd29 // addp v9.4s, v9.4s, v10.4s
+	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
+	WORD $0x4eabbd29 // addp v9.4s, v9.4s, v11.4s
+	WORD $0x3dc04d0e // ldr q14, [x8, #304]
+	WORD $0x4f00e41a // movi v26.16b, #0
+	MOVD 48(R4), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V26.H[0]
+	MOVD 48(R5), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V26.H[1]
+	MOVD 48(R6), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V26.H[2]
+	MOVD 48(R7), R12
+	UBFX $12, R12, $4, R13
+	UBFX $28, R12, $4, R14
+	ORR R14<<4, R13, R13
+	UBFX $44, R12, $4, R14
+	ORR R14<<8, R13, R13
+	UBFX $60, R12, $4, R14
+	ORR R14<<12, R13, R13
+	VMOV R13, V26.H[3]
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x6e28df5a // fmul v26.4s, v26.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4f8e935a // fmul.4s v26, v26, v14[0]
+	WORD $0x6e3add29 // fmul v9.4s, v9.4s, v26.4s
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	ADD $56, R4, R4
+	ADD $56, R5, R5
+	ADD $56, R6, R6
+	ADD $56, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block40
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group39
+	RET
+
+// func gemvTQ10NEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvTQ10NEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	WORD $0x4f02e6a2 // movi v2.16b, #85
+	WORD $0x4f05e543 // movi v3.16b, #170
+	WORD $0x4f00e464 // movi v4.16b, #3
+	WORD $0x4f00e525 // movi v5.16b, #9
+	WORD $0x4f00e766 // movi v6.16b, #27
+	WORD $0x4f02e627 // movi v7.16b, #81
+	MOVD $c15<>(SB), R17
+	WORD $0x3dc00228 // ldr q8, [x17, #0]
+	MOVD $c38<>(SB), R17
+	WORD $0x3dc00229 // ldr q9, [x17, #0]
+
+group41:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block42:
+	WORD $0x4f00e40a // movi v10.16b, #0
+	WORD $0x4ea11c2e // orr v14.16b, v1.16b, v1.16b
+	WORD $0x4ea11c2f // orr v15.16b, v1.16b, v1.16b
+	WORD $0x3dc00090 // ldr q16, [x4, #0]
+	WORD $0x6e223611 // cmhi v17.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e318610 // add v16.16b, v16.16b, v17.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x0e32c214 // smull v20.8h, v16.8b, v18.8b
+	WORD $0x4e328214 // smlal2 v20.8h, v16.16b, v18.16b
+	WORD $0x4e602a93 // saddlp v19.4s, v20.8h
+	WORD $0x3dc00495 // ldr q21, [x4, #16]
+	WORD $0x6e2236b6 // cmhi v22.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e3686b5 // add v21.16b, v21.16b, v22.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc00517 // ldr q23, [x8, #16]
+	WORD $0x0e37c2b8 // smull v24.8h, v21.8b, v23.8b
+	WORD $0x4e3782b8 // smlal2 v24.8h, v21.16b, v23.16b
+	WORD $0x4e606b13 // sadalp v19.4s, v24.8h
+	WORD $0x6f8e026a // mla.4s v10, v19, v14[0]
+	WORD $0x3dc00099 // ldr q25, [x4, #0]
+	WORD $0x4e249f39 // mul v25.16b, v25.16b, v4.16b
+	WORD $0x6e22373a // cmhi v26.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e3a8739 // add v25.16b, v25.16b, v26.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc0091b // ldr q27, [x8, #32]
+	WORD $0x0e3bc33d // smull v29.8h, v25.8b, v27.8b
+	WORD $0x4e3b833d // smlal2 v29.8h, v25.16b, v27.16b
+	WORD $0x4e602bbc // saddlp v28.4s, v29.8h
+	WORD $0x3dc0049e // ldr q30, [x4, #16]
+	WORD $0x4e249fde // mul v30.16b, v30.16b, v4.16b
+	WORD $0x6e2237df // cmhi v31.16b, v30.16b, v2.16b
+	WORD $0x6e2337de // cmhi v30.16b, v30.16b, v3.16b
+	WORD $0x4e3f87de // add v30.16b, v30.16b, v31.16b
+	WORD $0x6e205bde // not v30.16b, v30.16b
+	WORD $0x3dc00d11 // ldr q17, [x8, #48]
+	WORD $0x0e31c3d4 // smull v20.8h, v30.8b, v17.8b
+	WORD $0x4e3183d4 // smlal2 v20.8h, v30.16b, v17.16b
+	WORD $0x4e606a9c // sadalp v28.4s, v20.8h
+	WORD $0x6fae038a // mla.4s v10, v28, v14[1]
+	WORD $0x3dc00090 // ldr q16, [x4, #0]
+	WORD $0x4e259e10 // mul v16.16b, v16.16b, v5.16b
+	WORD $0x6e223612 // cmhi v18.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e328610 // add v16.16b, v16.16b, v18.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc01116 // ldr q22, [x8, #64]
+	WORD $0x0e36c215 // smull v21.8h, v16.8b, v22.8b
+	WORD $0x4e368215 // smlal2 v21.8h, v16.16b, v22.16b
+	WORD $0x4e602ab8 // saddlp v24.4s, v21.8h
+	WORD $0x3dc00497 // ldr q23, [x4, #16]
+	WORD $0x4e259ef7 // mul v23.16b, v23.16b, v5.16b
+	WORD $0x6e2236f3 // cmhi v19.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e3386f7 // add v23.16b, v23.16b, v19.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc0151a // ldr q26, [x8, #80]
+	WORD $0x0e3ac2fd // smull v29.8h, v23.8b, v26.8b
+	WORD $0x4e3a82fd // smlal2 v29.8h, v23.16b, v26.16b
+	WORD $0x4e606bb8 // sadalp v24.4s, v29.8h
+	WORD $0x6f8e0b0a // mla.4s v10, v24, v14[2]
+	WORD $0x3dc00099 // ldr q25, [x4, #0]
+	WORD $0x4e269f39 // mul v25.16b, v25.16b, v6.16b
+	WORD $0x6e22373b // cmhi v27.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e3b8739 // add v25.16b, v25.16b, v27.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc0191f // ldr q31, [x8, #96]
+	WORD $0x0e3fc33e // smull v30.8h, v25.8b, v31.8b
+	WORD $0x4e3f833e // smlal2 v30.8h, v25.16b, v31.16b
+	WORD $0x4e602bd4 // saddlp v20.4s, v30.8h
+	WORD $0x3dc00491 // ldr q17, [x4, #16]
+	WORD $0x4e269e31 // mul v17.16b, v17.16b, v6.16b
+	WORD $0x6e22363c // cmhi v28.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e3c8631 // add v17.16b, v17.16b, v28.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc01d12 // ldr q18, [x8, #112]
+	WORD $0x0e32c235 // smull v21.8h, v17.8b, v18.8b
+	WORD $0x4e328235 // smlal2 v21.8h, v17.16b, v18.16b
+	WORD $0x4e606ab4 // sadalp v20.4s, v21.8h
+	WORD $0x6fae0a8a // mla.4s v10, v20, v14[3]
+	WORD $0x3dc00090 // ldr q16, [x4, #0]
+	WORD $0x4e279e10 // mul v16.16b, v16.16b, v7.16b
+	WORD $0x6e223616 // cmhi v22.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e368610 // add v16.16b, v16.16b, v22.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc02113 // ldr q19, [x8, #128]
+	WORD $0x0e33c217 // smull v23.8h, v16.8b, v19.8b
+	WORD $0x4e338217 // smlal2 v23.8h, v16.16b, v19.16b
+	WORD $0x4e602afd // saddlp v29.4s, v23.8h
+	WORD $0x3dc0049a // ldr q26, [x4, #16]
+	WORD $0x4e279f5a // mul v26.16b, v26.16b, v7.16b
+	WORD $0x6e223758 // cmhi v24.16b, v26.16b, v2.16b
+	WORD $0x6e23375a // cmhi v26.16b, v26.16b, v3.16b
+	WORD $0x4e38875a // add v26.16b, v26.16b, v24.16b
+	WORD $0x6e205b5a // not v26.16b, v26.16b
+	WORD $0x3dc0251b // ldr q27, [x8, #144]
+	WORD $0x0e3bc35e // smull v30.8h, v26.8b, v27.8b
+	WORD $0x4e3b835e // smlal2 v30.8h, v26.16b, v27.16b
+	WORD $0x4e606bdd // sadalp v29.4s, v30.8h
+	WORD $0x6f8f03aa // mla.4s v10, v29, v15[0]
+	WORD $0x3dc00899 // ldr q25, [x4, #32]
+	WORD $0x6e22373f // cmhi v31.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e3f8739 // add v25.16b, v25.16b, v31.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc0291c // ldr q28, [x8, #160]
+	WORD $0x0e3cc331 // smull v17.8h, v25.8b, v28.8b
+	WORD $0x4e3c8331 // smlal2 v17.8h, v25.16b, v28.16b
+	WORD $0x4e602a35 // saddlp v21.4s, v17.8h
+	WORD $0x3dc00892 // ldr q18, [x4, #32]
+	WORD $0x4e249e52 // mul v18.16b, v18.16b, v4.16b
+	WORD $0x6e223654 // cmhi v20.16b, v18.16b, v2.16b
+	WORD $0x6e233652 // cmhi v18.16b, v18.16b, v3.16b
+	WORD $0x4e348652 // add v18.16b, v18.16b, v20.16b
+	WORD $0x6e205a52 // not v18.16b, v18.16b
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x0e36c257 // smull v23.8h, v18.8b, v22.8b
+	WORD $0x4e368257 // smlal2 v23.8h, v18.16b, v22.16b
+	WORD $0x4e606af5 // sadalp v21.4s, v23.8h
+	WORD $0x6faf02aa // mla.4s v10, v21, v15[1]
+	WORD $0x3dc00890 // ldr q16, [x4, #32]
+	WORD $0x4e259e10 // mul v16.16b, v16.16b, v5.16b
+	WORD $0x6e223613 // cmhi v19.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e338610 // add v16.16b, v16.16b, v19.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc03118 // ldr q24, [x8, #192]
+	WORD $0x0e38c21a // smull v26.8h, v16.8b, v24.8b
+	WORD $0x4e38821a // smlal2 v26.8h, v16.16b, v24.16b
+	WORD $0x4e602b5e // saddlp v30.4s, v26.8h
+	WORD $0x3dc0089b // ldr q27, [x4, #32]
+	WORD $0x4e269f7b // mul v27.16b, v27.16b, v6.16b
+	WORD $0x6e22377d // cmhi v29.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e3d877b // add v27.16b, v27.16b, v29.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc0351f // ldr q31, [x8, #208]
+	WORD $0x0e3fc371 // smull v17.8h, v27.8b, v31.8b
+	WORD $0x4e3f8371 // smlal2 v17.8h, v27.16b, v31.16b
+	WORD $0x4e606a3e // sadalp v30.4s, v17.8h
+	WORD $0x6f8f0bca // mla.4s v10, v30, v15[2]
+	WORD $0x3dc00899 // ldr q25, [x4, #32]
+	WORD $0x4e279f39 // mul v25.16b, v25.16b, v7.16b
+	WORD $0x6e22373c // cmhi v28.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e3c8739 // add v25.16b, v25.16b, v28.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc03914 // ldr q20, [x8, #224]
+	WORD $0x0e34c332 // smull v18.8h, v25.8b, v20.8b
+	WORD $0x4e348332 // smlal2 v18.8h, v25.16b, v20.16b
+	WORD $0x4e602a57 // saddlp v23.4s, v18.8h
+	WORD $0x3cc26096 // ldur q22, [x4, #38]
+	WORD $0x4e0802d6 // tbl v22.16b, v22.16b, v8.16b
+	WORD $0x4e299ed6 // mul v22.16b, v22.16b, v9.16b
+	WORD $0x6e2236d5 // cmhi v21.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e3586d6 // add v22.16b, v22.16b, v21.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc03d13 // ldr q19, [x8, #240]
+	WORD $0x0e33c2da // smull v26.8h, v22.8b, v19.8b
+	WORD $0x4e3382da // smlal2 v26.8h, v22.16b, v19.16b
+	WORD $0x4e606b57 // sadalp v23.4s, v26.8h
+	WORD $0x6faf0aea // mla.4s v10, v23, v15[3]
+	WORD $0x4f00e40b // movi v11.16b, #0
+	WORD $0x4ea11c30 // orr v16.16b, v1.16b, v1.16b
+	WORD $0x4ea11c38 // orr v24.16b, v1.16b, v1.16b
+	WORD $0x3dc000bd // ldr q29, [x5, #0]
+	WORD $0x6e2237b1 // cmhi v17.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3187bd // add v29.16b, v29.16b, v17.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc0011b // ldr q27, [x8, #0]
+	WORD $0x0e3bc3be // smull v30.8h, v29.8b, v27.8b
+	WORD $0x4e3b83be // smlal2 v30.8h, v29.16b, v27.16b
+	WORD $0x4e602bdf // saddlp v31.4s, v30.8h
+	WORD $0x3dc004bc // ldr q28, [x5, #16]
+	WORD $0x6e223792 // cmhi v18.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e32879c // add v28.16b, v28.16b, v18.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc00519 // ldr q25, [x8, #16]
+	WORD $0x0e39c394 // smull v20.8h, v28.8b, v25.8b
+	WORD $0x4e398394 // smlal2 v20.8h, v28.16b, v25.16b
+	WORD $0x4e606a9f // sadalp v31.4s, v20.8h
+	WORD $0x6f9003eb // mla.4s v11, v31, v16[0]
+	WORD $0x3dc000b5 // ldr q21, [x5, #0]
+	WORD $0x4e249eb5 // mul v21.16b, v21.16b, v4.16b
+	WORD $0x6e2236ba // cmhi v26.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e3a86b5 // add v21.16b, v21.16b, v26.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc00916 // ldr q22, [x8, #32]
+	WORD $0x0e36c2b7 // smull v23.8h, v21.8b, v22.8b
+	WORD $0x4e3682b7 // smlal2 v23.8h, v21.16b, v22.16b
+	WORD $0x4e602af3 // saddlp v19.4s, v23.8h
+	WORD $0x3dc004ae // ldr q14, [x5, #16]
+	WORD $0x4e249dce // mul v14.16b, v14.16b, v4.16b
+	WORD $0x6e2235cf // cmhi v15.16b, v14.16b, v2.16b
+	WORD $0x6e2335ce // cmhi v14.16b, v14.16b, v3.16b
+	WORD $0x4e2f85ce // add v14.16b, v14.16b, v15.16b
+	WORD $0x6e2059ce // not v14.16b, v14.16b
+	WORD $0x3dc00d11 // ldr q17, [x8, #48]
+	WORD $0x0e31c1de // smull v30.8h, v14.8b, v17.8b
+	WORD $0x4e3181de // smlal2 v30.8h, v14.16b, v17.16b
+	WORD $0x4e606bd3 // sadalp v19.4s, v30.8h
+	WORD $0x6fb0026b // mla.4s v11, v19, v16[1]
+	WORD $0x3dc000bd // ldr q29, [x5, #0]
+	WORD $0x4e259fbd // mul v29.16b, v29.16b, v5.16b
+	WORD $0x6e2237bb // cmhi v27.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3b87bd // add v29.16b, v29.16b, v27.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc01112 // ldr q18, [x8, #64]
+	WORD $0x0e32c3bc // smull v28.8h, v29.8b, v18.8b
+	WORD $0x4e3283bc // smlal2 v28.8h, v29.16b, v18.16b
+	WORD $0x4e602b94 // saddlp v20.4s, v28.8h
+	WORD $0x3dc004b9 // ldr q25, [x5, #16]
+	WORD $0x4e259f39 // mul v25.16b, v25.16b, v5.16b
+	WORD $0x6e22373f // cmhi v31.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e3f8739 // add v25.16b, v25.16b, v31.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc0151a // ldr q26, [x8, #80]
+	WORD $0x0e3ac337 // smull v23.8h, v25.8b, v26.8b
+	WORD $0x4e3a8337 // smlal2 v23.8h, v25.16b, v26.16b
+	WORD $0x4e606af4 // sadalp v20.4s, v23.8h
+	WORD $0x6f900a8b // mla.4s v11, v20, v16[2]
+	WORD $0x3dc000b5 // ldr q21, [x5, #0]
+	WORD $0x4e269eb5 // mul v21.16b, v21.16b, v6.16b
+	WORD $0x6e2236b6 // cmhi v22.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e3686b5 // add v21.16b, v21.16b, v22.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc0190f // ldr q15, [x8, #96]
+	WORD $0x0e2fc2ae // smull v14.8h, v21.8b, v15.8b
+	WORD $0x4e2f82ae // smlal2 v14.8h, v21.16b, v15.16b
+	WORD $0x4e6029de // saddlp v30.4s, v14.8h
+	WORD $0x3dc004b1 // ldr q17, [x5, #16]
+	WORD $0x4e269e31 // mul v17.16b, v17.16b, v6.16b
+	WORD $0x6e223633 // cmhi v19.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e338631 // add v17.16b, v17.16b, v19.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc01d1b // ldr q27, [x8, #112]
+	WORD $0x0e3bc23c // smull v28.8h, v17.8b, v27.8b
+	WORD $0x4e3b823c // smlal2 v28.8h, v17.16b, v27.16b
+	WORD $0x4e606b9e // sadalp v30.4s, v28.8h
+	WORD $0x6fb00bcb // mla.4s v11, v30, v16[3]
+	WORD $0x3dc000bd // ldr q29, [x5, #0]
+	WORD $0x4e279fbd // mul v29.16b, v29.16b, v7.16b
+	WORD $0x6e2237b2 // cmhi v18.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3287bd // add v29.16b, v29.16b, v18.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc0211f // ldr q31, [x8, #128]
+	WORD $0x0e3fc3b9 // smull v25.8h, v29.8b, v31.8b
+	WORD $0x4e3f83b9 // smlal2 v25.8h, v29.16b, v31.16b
+	WORD $0x4e602b37 // saddlp v23.4s, v25.8h
+	WORD $0x3dc004ba // ldr q26, [x5, #16]
+	WORD $0x4e279f5a // mul v26.16b, v26.16b, v7.16b
+	WORD $0x6e223754 // cmhi v20.16b, v26.16b, v2.16b
+	WORD $0x6e23375a // cmhi v26.16b, v26.16b, v3.16b
+	WORD $0x4e34875a // add v26.16b, v26.16b, v20.16b
+	WORD $0x6e205b5a // not v26.16b, v26.16b
+	WORD $0x3dc02516 // ldr q22, [x8, #144]
+	WORD $0x0e36c34e // smull v14.8h, v26.8b, v22.8b
+	WORD $0x4e36834e // smlal2 v14.8h, v26.16b, v22.16b
+	WORD $0x4e6069d7 // sadalp v23.4s, v14.8h
+	WORD $0x6f9802eb // mla.4s v11, v23, v24[0]
+	WORD $0x3dc008b5 // ldr q21, [x5, #32]
+	WORD $0x6e2236af // cmhi v15.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e2f86b5 // add v21.16b, v21.16b, v15.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc02913 // ldr q19, [x8, #160]
+	WORD $0x0e33c2b1 // smull v17.8h, v21.8b, v19.8b
+	WORD $0x4e3382b1 // smlal2 v17.8h, v21.16b, v19.16b
+	WORD $0x4e602a3c // saddlp v28.4s, v17.8h
+	WORD $0x3dc008bb // ldr q27, [x5, #32]
+	WORD $0x4e249f7b // mul v27.16b, v27.16b, v4.16b
+	WORD $0x6e22377e // cmhi v30.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e3e877b // add v27.16b, v27.16b, v30.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc02d12 // ldr q18, [x8, #176]
+	WORD $0x0e32c379 // smull v25.8h, v27.8b, v18.8b
+	WORD $0x4e328379 // smlal2 v25.8h, v27.16b, v18.16b
+	WORD $0x4e606b3c // sadalp v28.4s, v25.8h
+	WORD $0x6fb8038b // mla.4s v11, v28, v24[1]
+	WORD $0x3dc008bd // ldr q29, [x5, #32]
+	WORD $0x4e259fbd // mul v29.16b, v29.16b, v5.16b
+	WORD $0x6e2237bf // cmhi v31.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3f87bd // add v29.16b, v29.16b, v31.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc03114 // ldr q20, [x8, #192]
+	WORD $0x0e34c3ba // smull v26.8h, v29.8b, v20.8b
+	WORD $0x4e3483ba // smlal2 v26.8h, v29.16b, v20.16b
+	WORD $0x4e602b4e // saddlp v14.4s, v26.8h
+	WORD $0x3dc008b6 // ldr q22, [x5, #32]
+	WORD $0x4e269ed6 // mul v22.16b, v22.16b, v6.16b
+	WORD $0x6e2236d7 // cmhi v23.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e3786d6 // add v22.16b, v22.16b, v23.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc0350f // ldr q15, [x8, #208]
+	WORD $0x0e2fc2d1 // smull v17.8h, v22.8b, v15.8b
+	WORD $0x4e2f82d1 // smlal2 v17.8h, v22.16b, v15.16b
+	WORD $0x4e606a2e // sadalp v14.4s, v17.8h
+	WORD $0x6f9809cb // mla.4s v11, v14, v24[2]
+	WORD $0x3dc008b5 // ldr q21, [x5, #32]
+	WORD $0x4e279eb5 // mul v21.16b, v21.16b, v7.16b
+	WORD $0x6e2236b3 // cmhi v19.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e3386b5 // add v21.16b, v21.16b, v19.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc0391e // ldr q30, [x8, #224]
+	WORD $0x0e3ec2bb // smull v27.8h, v21.8b, v30.8b
+	WORD $0x4e3e82bb // smlal2 v27.8h, v21.16b, v30.16b
+	WORD $0x4e602b79 // saddlp v25.4s, v27.8h
+	WORD $0x3cc260b2 // ldur q18, [x5, #38]
+	WORD $0x4e080252 // tbl v18.16b, v18.16b, v8.16b
+	WORD $0x4e299e52 // mul v18.16b, v18.16b, v9.16b
+	WORD $0x6e22365c // cmhi v28.16b, v18.16b, v2.16b
+	WORD $0x6e233652 // cmhi v18.16b, v18.16b, v3.16b
+	WORD $0x4e3c8652 // add v18.16b, v18.16b, v28.16b
+	WORD $0x6e205a52 // not v18.16b, v18.16b
+	WORD $0x3dc03d1f // ldr q31, [x8, #240]
+	WORD $0x0e3fc25a // smull v26.8h, v18.8b, v31.8b
+	WORD $0x4e3f825a // smlal2 v26.8h, v18.16b, v31.16b
+	WORD $0x4e606b59 // sadalp v25.4s, v26.8h
+	WORD $0x6fb80b2b // mla.4s v11, v25, v24[3]
+	WORD $0x4f00e40c // movi v12.16b, #0
+	WORD $0x4ea11c3d // orr v29.16b, v1.16b, v1.16b
+	WORD $0x4ea11c34 // orr v20.16b, v1.16b, v1.16b
+	WORD $0x3dc000d7 // ldr q23, [x6, #0]
+	WORD $0x6e2236f1 // cmhi v17.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e3186f7 // add v23.16b, v23.16b, v17.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc00116 // ldr q22, [x8, #0]
+	WORD $0x0e36c2ee // smull v14.8h, v23.8b, v22.8b
+	WORD $0x4e3682ee // smlal2 v14.8h, v23.16b, v22.16b
+	WORD $0x4e6029cf // saddlp v15.4s, v14.8h
+	WORD $0x3dc004d3 // ldr q19, [x6, #16]
+	WORD $0x6e22367b // cmhi v27.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e3b8673 // add v19.16b, v19.16b, v27.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc00515 // ldr q21, [x8, #16]
+	WORD $0x0e35c27e // smull v30.8h, v19.8b, v21.8b
+	WORD $0x4e35827e // smlal2 v30.8h, v19.16b, v21.16b
+	WORD $0x4e606bcf // sadalp v15.4s, v30.8h
+	WORD $0x6f9d01ec // mla.4s v12, v15, v29[0]
+	WORD $0x3dc000dc // ldr q28, [x6, #0]
+	WORD $0x4e249f9c // mul v28.16b, v28.16b, v4.16b
+	WORD $0x6e22379a // cmhi v26.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e3a879c // add v28.16b, v28.16b, v26.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x0e32c399 // smull v25.8h, v28.8b, v18.8b
+	WORD $0x4e328399 // smlal2 v25.8h, v28.16b, v18.16b
+	WORD $0x4e602b3f // saddlp v31.4s, v25.8h
+	WORD $0x3dc004d0 // ldr q16, [x6, #16]
+	WORD $0x4e249e10 // mul v16.16b, v16.16b, v4.16b
+	WORD $0x6e223618 // cmhi v24.16b, v16.16b, v2.16b
+	WORD $0x6e233610 // cmhi v16.16b, v16.16b, v3.16b
+	WORD $0x4e388610 // add v16.16b, v16.16b, v24.16b
+	WORD $0x6e205a10 // not v16.16b, v16.16b
+	WORD $0x3dc00d11 // ldr q17, [x8, #48]
+	WORD $0x0e31c20e // smull v14.8h, v16.8b, v17.8b
+	WORD $0x4e31820e // smlal2 v14.8h, v16.16b, v17.16b
+	WORD $0x4e6069df // sadalp v31.4s, v14.8h
+	WORD $0x6fbd03ec // mla.4s v12, v31, v29[1]
+	WORD $0x3dc000d7 // ldr q23, [x6, #0]
+	WORD $0x4e259ef7 // mul v23.16b, v23.16b, v5.16b
+	WORD $0x6e2236f6 // cmhi v22.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e3686f7 // add v23.16b, v23.16b, v22.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc0111b // ldr q27, [x8, #64]
+	WORD $0x0e3bc2f3 // smull v19.8h, v23.8b, v27.8b
+	WORD $0x4e3b82f3 // smlal2 v19.8h, v23.16b, v27.16b
+	WORD $0x4e602a7e // saddlp v30.4s, v19.8h
+	WORD $0x3dc004d5 // ldr q21, [x6, #16]
+	WORD $0x4e259eb5 // mul v21.16b, v21.16b, v5.16b
+	WORD $0x6e2236af // cmhi v15.16b, v21.16b, v2.16b
+	WORD $0x6e2336b5 // cmhi v21.16b, v21.16b, v3.16b
+	WORD $0x4e2f86b5 // add v21.16b, v21.16b, v15.16b
+	WORD $0x6e205ab5 // not v21.16b, v21.16b
+	WORD $0x3dc0151a // ldr q26, [x8, #80]
+	WORD $0x0e3ac2b9 // smull v25.8h, v21.8b, v26.8b
+	WORD $0x4e3a82b9 // smlal2 v25.8h, v21.16b, v26.16b
+	WORD $0x4e606b3e // sadalp v30.4s, v25.8h
+	WORD $0x6f9d0bcc // mla.4s v12, v30, v29[2]
+	WORD $0x3dc000dc // ldr q28, [x6, #0]
+	WORD $0x4e269f9c // mul v28.16b, v28.16b, v6.16b
+	WORD $0x6e223792 // cmhi v18.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e32879c // add v28.16b, v28.16b, v18.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc01918 // ldr q24, [x8, #96]
+	WORD $0x0e38c390 // smull v16.8h, v28.8b, v24.8b
+	WORD $0x4e388390 // smlal2 v16.8h, v28.16b, v24.16b
+	WORD $0x4e602a0e // saddlp v14.4s, v16.8h
+	WORD $0x3dc004d1 // ldr q17, [x6, #16]
+	WORD $0x4e269e31 // mul v17.16b, v17.16b, v6.16b
+	WORD $0x6e22363f // cmhi v31.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e3f8631 // add v17.16b, v17.16b, v31.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc01d16 // ldr q22, [x8, #112]
+	WORD $0x0e36c233 // smull v19.8h, v17.8b, v22.8b
+	WORD $0x4e368233 // smlal2 v19.8h, v17.16b, v22.16b
+	WORD $0x4e606a6e // sadalp v14.4s, v19.8h
+	WORD $0x6fbd09cc // mla.4s v12, v14, v29[3]
+	WORD $0x3dc000d7 // ldr q23, [x6, #0]
+	WORD $0x4e279ef7 // mul v23.16b, v23.16b, v7.16b
+	WORD $0x6e2236fb // cmhi v27.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e3b86f7 // add v23.16b, v23.16b, v27.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc0210f // ldr q15, [x8, #128]
+	WORD $0x0e2fc2f5 // smull v21.8h, v23.8b, v15.8b
+	WORD $0x4e2f82f5 // smlal2 v21.8h, v23.16b, v15.16b
+	WORD $0x4e602ab9 // saddlp v25.4s, v21.8h
+	WORD $0x3dc004da // ldr q26, [x6, #16]
+	WORD $0x4e279f5a // mul v26.16b, v26.16b, v7.16b
+	WORD $0x6e22375e // cmhi v30.16b, v26.16b, v2.16b
+	WORD $0x6e23375a // cmhi v26.16b, v26.16b, v3.16b
+	WORD $0x4e3e875a // add v26.16b, v26.16b, v30.16b
+	WORD $0x6e205b5a // not v26.16b, v26.16b
+	WORD $0x3dc02512 // ldr q18, [x8, #144]
+	WORD $0x0e32c350 // smull v16.8h, v26.8b, v18.8b
+	WORD $0x4e328350 // smlal2 v16.8h, v26.16b, v18.16b
+	WORD $0x4e606a19 // sadalp v25.4s, v16.8h
+	WORD $0x6f94032c // mla.4s v12, v25, v20[0]
+	WORD $0x3dc008dc // ldr q28, [x6, #32]
+	WORD $0x6e223798 // cmhi v24.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e38879c // add v28.16b, v28.16b, v24.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc0291f // ldr q31, [x8, #160]
+	WORD $0x0e3fc391 // smull v17.8h, v28.8b, v31.8b
+	WORD $0x4e3f8391 // smlal2 v17.8h, v28.16b, v31.16b
+	WORD $0x4e602a33 // saddlp v19.4s, v17.8h
+	WORD $0x3dc008d6 // ldr q22, [x6, #32]
+	WORD $0x4e249ed6 // mul v22.16b, v22.16b, v4.16b
+	WORD $0x6e2236ce // cmhi v14.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e2e86d6 // add v22.16b, v22.16b, v14.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc02d1b // ldr q27, [x8, #176]
+	WORD $0x0e3bc2d5 // smull v21.8h, v22.8b, v27.8b
+	WORD $0x4e3b82d5 // smlal2 v21.8h, v22.16b, v27.16b
+	WORD $0x4e606ab3 // sadalp v19.4s, v21.8h
+	WORD $0x6fb4026c // mla.4s v12, v19, v20[1]
+	WORD $0x3dc008d7 // ldr q23, [x6, #32]
+	WORD $0x4e259ef7 // mul v23.16b, v23.16b, v5.16b
+	WORD $0x6e2236ef // cmhi v15.16b, v23.16b, v2.16b
+	WORD $0x6e2336f7 // cmhi v23.16b, v23.16b, v3.16b
+	WORD $0x4e2f86f7 // add v23.16b, v23.16b, v15.16b
+	WORD $0x6e205af7 // not v23.16b, v23.16b
+	WORD $0x3dc0311e // ldr q30, [x8, #192]
+	WORD $0x0e3ec2fa // smull v26.8h, v23.8b, v30.8b
+	WORD $0x4e3e82fa // smlal2 v26.8h, v23.16b, v30.16b
+	WORD $0x4e602b50 // saddlp v16.4s, v26.8h
+	WORD $0x3dc008d2 // ldr q18, [x6, #32]
+	WORD $0x4e269e52 // mul v18.16b, v18.16b, v6.16b
+	WORD $0x6e223659 // cmhi v25.16b, v18.16b, v2.16b
+	WORD $0x6e233652 // cmhi v18.16b, v18.16b, v3.16b
+	WORD $0x4e398652 // add v18.16b, v18.16b, v25.16b
+	WORD $0x6e205a52 // not v18.16b, v18.16b
+	WORD $0x3dc03518 // ldr q24, [x8, #208]
+	WORD $0x0e38c251 // smull v17.8h, v18.8b, v24.8b
+	WORD $0x4e388251 // smlal2 v17.8h, v18.16b, v24.16b
+	WORD $0x4e606a30 // sadalp v16.4s, v17.8h
+	WORD $0x6f940a0c // mla.4s v12, v16, v20[2]
+	WORD $0x3dc008dc // ldr q28, [x6, #32]
+	WORD $0x4e279f9c // mul v28.16b, v28.16b, v7.16b
+	WORD $0x6e22379f // cmhi v31.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e3f879c // add v28.16b, v28.16b, v31.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc0390e // ldr q14, [x8, #224]
+	WORD $0x0e2ec396 // smull v22.8h, v28.8b, v14.8b
+	WORD $0x4e2e8396 // smlal2 v22.8h, v28.16b, v14.16b
+	WORD $0x4e602ad5 // saddlp v21.4s, v22.8h
+	WORD $0x3cc260db // ldur q27, [x6, #38]
+	WORD $0x4e08037b // tbl v27.16b, v27.16b, v8.16b
+	WORD $0x4e299f7b // mul v27.16b, v27.16b, v9.16b
+	WORD $0x6e223773 // cmhi v19.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e33877b // add v27.16b, v27.16b, v19.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc03d0f // ldr q15, [x8, #240]
+	WORD $0x0e2fc37a // smull v26.8h, v27.8b, v15.8b
+	WORD $0x4e2f837a // smlal2 v26.8h, v27.16b, v15.16b
+	WORD $0x4e606b55 // sadalp v21.4s, v26.8h
+	WORD $0x6fb40aac // mla.4s v12, v21, v20[3]
+	WORD $0x4f00e40d // movi v13.16b, #0
+	WORD $0x4ea11c37 // orr v23.16b, v1.16b, v1.16b
+	WORD $0x4ea11c3e // orr v30.16b, v1.16b, v1.16b
+	WORD $0x3dc000f9 // ldr q25, [x7, #0]
+	WORD $0x6e223731 // cmhi v17.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e318739 // add v25.16b, v25.16b, v17.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc00112 // ldr q18, [x8, #0]
+	WORD $0x0e32c330 // smull v16.8h, v25.8b, v18.8b
+	WORD $0x4e328330 // smlal2 v16.8h, v25.16b, v18.16b
+	WORD $0x4e602a18 // saddlp v24.4s, v16.8h
+	WORD $0x3dc004ff // ldr q31, [x7, #16]
+	WORD $0x6e2237f6 // cmhi v22.16b, v31.16b, v2.16b
+	WORD $0x6e2337ff // cmhi v31.16b, v31.16b, v3.16b
+	WORD $0x4e3687ff // add v31.16b, v31.16b, v22.16b
+	WORD $0x6e205bff // not v31.16b, v31.16b
+	WORD $0x3dc0051c // ldr q28, [x8, #16]
+	WORD $0x0e3cc3ee // smull v14.8h, v31.8b, v28.8b
+	WORD $0x4e3c83ee // smlal2 v14.8h, v31.16b, v28.16b
+	WORD $0x4e6069d8 // sadalp v24.4s, v14.8h
+	WORD $0x6f97030d // mla.4s v13, v24, v23[0]
+	WORD $0x3dc000f3 // ldr q19, [x7, #0]
+	WORD $0x4e249e73 // mul v19.16b, v19.16b, v4.16b
+	WORD $0x6e22367a // cmhi v26.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e3a8673 // add v19.16b, v19.16b, v26.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc0091b // ldr q27, [x8, #32]
+	WORD $0x0e3bc275 // smull v21.8h, v19.8b, v27.8b
+	WORD $0x4e3b8275 // smlal2 v21.8h, v19.16b, v27.16b
+	WORD $0x4e602aaf // saddlp v15.4s, v21.8h
+	WORD $0x3dc004fd // ldr q29, [x7, #16]
+	WORD $0x4e249fbd // mul v29.16b, v29.16b, v4.16b
+	WORD $0x6e2237b4 // cmhi v20.16b, v29.16b, v2.16b
+	WORD $0x6e2337bd // cmhi v29.16b, v29.16b, v3.16b
+	WORD $0x4e3487bd // add v29.16b, v29.16b, v20.16b
+	WORD $0x6e205bbd // not v29.16b, v29.16b
+	WORD $0x3dc00d11 // ldr q17, [x8, #48]
+	WORD $0x0e31c3b0 // smull v16.8h, v29.8b, v17.8b
+	WORD $0x4e3183b0 // smlal2 v16.8h, v29.16b, v17.16b
+	WORD $0x4e606a0f // sadalp v15.4s, v16.8h
+	WORD $0x6fb701ed // mla.4s v13, v15, v23[1]
+	WORD $0x3dc000f9 // ldr q25, [x7, #0]
+	WORD $0x4e259f39 // mul v25.16b, v25.16b, v5.16b
+	WORD $0x6e223732 // cmhi v18.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e328739 // add v25.16b, v25.16b, v18.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc01116 // ldr q22, [x8, #64]
+	WORD $0x0e36c33f // smull v31.8h, v25.8b, v22.8b
+	WORD $0x4e36833f // smlal2 v31.8h, v25.16b, v22.16b
+	WORD $0x4e602bee // saddlp v14.4s, v31.8h
+	WORD $0x3dc004fc // ldr q28, [x7, #16]
+	WORD $0x4e259f9c // mul v28.16b, v28.16b, v5.16b
+	WORD $0x6e223798 // cmhi v24.16b, v28.16b, v2.16b
+	WORD $0x6e23379c // cmhi v28.16b, v28.16b, v3.16b
+	WORD $0x4e38879c // add v28.16b, v28.16b, v24.16b
+	WORD $0x6e205b9c // not v28.16b, v28.16b
+	WORD $0x3dc0151a // ldr q26, [x8, #80]
+	WORD $0x0e3ac395 // smull v21.8h, v28.8b, v26.8b
+	WORD $0x4e3a8395 // smlal2 v21.8h, v28.16b, v26.16b
+	WORD $0x4e606aae // sadalp v14.4s, v21.8h
+	WORD $0x6f9709cd // mla.4s v13, v14, v23[2]
+	WORD $0x3dc000f3 // ldr q19, [x7, #0]
+	WORD $0x4e269e73 // mul v19.16b, v19.16b, v6.16b
+	WORD $0x6e22367b // cmhi v27.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e3b8673 // add v19.16b, v19.16b, v27.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc01914 // ldr q20, [x8, #96]
+	WORD $0x0e34c27d // smull v29.8h, v19.8b, v20.8b
+	WORD $0x4e34827d // smlal2 v29.8h, v19.16b, v20.16b
+	WORD $0x4e602bb0 // saddlp v16.4s, v29.8h
+	WORD $0x3dc004f1 // ldr q17, [x7, #16]
+	WORD $0x4e269e31 // mul v17.16b, v17.16b, v6.16b
+	WORD $0x6e22362f // cmhi v15.16b, v17.16b, v2.16b
+	WORD $0x6e233631 // cmhi v17.16b, v17.16b, v3.16b
+	WORD $0x4e2f8631 // add v17.16b, v17.16b, v15.16b
+	WORD $0x6e205a31 // not v17.16b, v17.16b
+	WORD $0x3dc01d12 // ldr q18, [x8, #112]
+	WORD $0x0e32c23f // smull v31.8h, v17.8b, v18.8b
+	WORD $0x4e32823f // smlal2 v31.8h, v17.16b, v18.16b
+	WORD $0x4e606bf0 // sadalp v16.4s, v31.8h
+	WORD $0x6fb70a0d // mla.4s v13, v16, v23[3]
+	WORD $0x3dc000f9 // ldr q25, [x7, #0]
+	WORD $0x4e279f39 // mul v25.16b, v25.16b, v7.16b
+	WORD $0x6e223736 // cmhi v22.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e368739 // add v25.16b, v25.16b, v22.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc02118 // ldr q24, [x8, #128]
+	WORD $0x0e38c33c // smull v28.8h, v25.8b, v24.8b
+	WORD $0x4e38833c // smlal2 v28.8h, v25.16b, v24.16b
+	WORD $0x4e602b95 // saddlp v21.4s, v28.8h
+	WORD $0x3dc004fa // ldr q26, [x7, #16]
+	WORD $0x4e279f5a // mul v26.16b, v26.16b, v7.16b
+	WORD $0x6e22374e // cmhi v14.16b, v26.16b, v2.16b
+	WORD $0x6e23375a // cmhi v26.16b, v26.16b, v3.16b
+	WORD $0x4e2e875a // add v26.16b, v26.16b, v14.16b
+	WORD $0x6e205b5a // not v26.16b, v26.16b
+	WORD $0x3dc0251b // ldr q27, [x8, #144]
+	WORD $0x0e3bc35d // smull v29.8h, v26.8b, v27.8b
+	WORD $0x4e3b835d // smlal2 v29.8h, v26.16b, v27.16b
+	WORD $0x4e606bb5 // sadalp v21.4s, v29.8h
+	WORD $0x6f9e02ad // mla.4s v13, v21, v30[0]
+	WORD $0x3dc008f3 // ldr q19, [x7, #32]
+	WORD $0x6e223674 // cmhi v20.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e348673 // add v19.16b, v19.16b, v20.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc0290f // ldr q15, [x8, #160]
+	WORD $0x0e2fc271 // smull v17.8h, v19.8b, v15.8b
+	WORD $0x4e2f8271 // smlal2 v17.8h, v19.16b, v15.16b
+	WORD $0x4e602a3f // saddlp v31.4s, v17.8h
+	WORD $0x3dc008f2 // ldr q18, [x7, #32]
+	WORD $0x4e249e52 // mul v18.16b, v18.16b, v4.16b
+	WORD $0x6e223650 // cmhi v16.16b, v18.16b, v2.16b
+	WORD $0x6e233652 // cmhi v18.16b, v18.16b, v3.16b
+	WORD $0x4e308652 // add v18.16b, v18.16b, v16.16b
+	WORD $0x6e205a52 // not v18.16b, v18.16b
+	WORD $0x3dc02d16 // ldr q22, [x8, #176]
+	WORD $0x0e36c25c // smull v28.8h, v18.8b, v22.8b
+	WORD $0x4e36825c // smlal2 v28.8h, v18.16b, v22.16b
+	WORD $0x4e606b9f // sadalp v31.4s, v28.8h
+	WORD $0x6fbe03ed // mla.4s v13, v31, v30[1]
+	WORD $0x3dc008f9 // ldr q25, [x7, #32]
+	WORD $0x4e259f39 // mul v25.16b, v25.16b, v5.16b
+	WORD $0x6e223738 // cmhi v24.16b, v25.16b, v2.16b
+	WORD $0x6e233739 // cmhi v25.16b, v25.16b, v3.16b
+	WORD $0x4e388739 // add v25.16b, v25.16b, v24.16b
+	WORD $0x6e205b39 // not v25.16b, v25.16b
+	WORD $0x3dc0310e // ldr q14, [x8, #192]
+	WORD $0x0e2ec33a // smull v26.8h, v25.8b, v14.8b
+	WORD $0x4e2e833a // smlal2 v26.8h, v25.16b, v14.16b
+	WORD $0x4e602b5d // saddlp v29.4s, v26.8h
+	WORD $0x3dc008fb // ldr q27, [x7, #32]
+	WORD $0x4e269f7b // mul v27.16b, v27.16b, v6.16b
+	WORD $0x6e223775 // cmhi v21.16b, v27.16b, v2.16b
+	WORD $0x6e23377b // cmhi v27.16b, v27.16b, v3.16b
+	WORD $0x4e35877b // add v27.16b, v27.16b, v21.16b
+	WORD $0x6e205b7b // not v27.16b, v27.16b
+	WORD $0x3dc03514 // ldr q20, [x8, #208]
+	WORD $0x0e34c371 // smull v17.8h, v27.8b, v20.8b
+	WORD $0x4e348371 // smlal2 v17.8h, v27.16b, v20.16b
+	WORD $0x4e606a3d // sadalp v29.4s, v17.8h
+	WORD $0x6f9e0bad // mla.4s v13, v29, v30[2]
+	WORD $0x3dc008f3 // ldr q19, [x7, #32]
+	WORD $0x4e279e73 // mul v19.16b, v19.16b, v7.16b
+	WORD $0x6e22366f // cmhi v15.16b, v19.16b, v2.16b
+	WORD $0x6e233673 // cmhi v19.16b, v19.16b, v3.16b
+	WORD $0x4e2f8673 // add v19.16b, v19.16b, v15.16b
+	WORD $0x6e205a73 // not v19.16b, v19.16b
+	WORD $0x3dc03910 // ldr q16, [x8, #224]
+	WORD $0x0e30c272 // smull v18.8h, v19.8b, v16.8b
+	WORD $0x4e308272 // smlal2 v18.8h, v19.16b, v16.16b
+	WORD $0x4e602a5c // saddlp v28.4s, v18.8h
+	WORD $0x3cc260f6 // ldur q22, [x7, #38]
+	WORD $0x4e0802d6 // tbl v22.16b, v22.16b, v8.16b
+	WORD $0x4e299ed6 // mul v22.16b, v22.16b, v9.16b
+	WORD $0x6e2236df // cmhi v31.16b, v22.16b, v2.16b
+	WORD $0x6e2336d6 // cmhi v22.16b, v22.16b, v3.16b
+	WORD $0x4e3f86d6 // add v22.16b, v22.16b, v31.16b
+	WORD $0x6e205ad6 // not v22.16b, v22.16b
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x0e38c2da // smull v26.8h, v22.8b, v24.8b
+	WORD $0x4e3882da // smlal2 v26.8h, v22.16b, v24.16b
+	WORD $0x4e606b5c // sadalp v28.4s, v26.8h
+	WORD $0x6fbe0b8d // mla.4s v13, v28, v30[3]
+	WORD $0x4eabbd4a // addp v10.4s, v10.4s, v11.4s
+	WORD $0x4eadbd8c // addp v12.4s, v12.4s, v13.4s
+	WORD $0x4eacbd4a // addp v10.4s, v10.4s, v12.4s
+	WORD $0x3dc04d19 // ldr q25, [x8, #304]
+	ADD $52, R4, R16
+	VLD1 (R16), V14.H[0]
+	ADD $52, R5, R16
+	VLD1 (R16), V14.H[1]
+	ADD $52, R6, R16
+	VLD1 (R16), V14.H[2]
+	ADD $52, R7, R16
+	VLD1 (R16), V14.H[3]
+	WORD $0x0e2179ce // fcvtl v14.4s, v14.4h
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4f9991ce // fmul.4s v14, v14, v25[0]
+	WORD $0x6e2edd4a // fmul v10.4s, v10.4s, v14.4s
+	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
+	ADD $54, R4, R4
+	ADD $54, R5, R5
+	ADD $54, R6, R6
+	ADD $54, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block42
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group41
+	RET
+
+// func gemvTQ20NEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvTQ20NEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	MOVD $c7<>(SB), R17
+	WORD $0x3dc00221 // ldr q1, [x17, #0]
+	WORD $0x4f00e462 // movi v2.16b, #3
+	WORD $0x4f00e423 // movi v3.16b, #1
+
+group43:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block44:
+	WORD $0x4f00e404 // movi v4.16b, #0
+	WORD $0x4ea11c28 // orr v8.16b, v1.16b, v1.16b
+	WORD $0x4ea11c29 // orr v9.16b, v1.16b, v1.16b
+	WORD $0x3dc0008a // ldr q10, [x4, #0]
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc0010b // ldr q11, [x8, #0]
+	WORD $0x0e2bc14d // smull v13.8h, v10.8b, v11.8b
+	WORD $0x4e2b814d // smlal2 v13.8h, v10.16b, v11.16b
+	WORD $0x4e6029ac // saddlp v12.4s, v13.8h
+	WORD $0x3dc0048e // ldr q14, [x4, #16]
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc0050f // ldr q15, [x8, #16]
+	WORD $0x0e2fc1d0 // smull v16.8h, v14.8b, v15.8b
+	WORD $0x4e2f81d0 // smlal2 v16.8h, v14.16b, v15.16b
+	WORD $0x4e606a0c // sadalp v12.4s, v16.8h
+	WORD $0x6f880184 // mla.4s v4, v12, v8[0]
+	WORD $0x3dc00091 // ldr q17, [x4, #0]
+	WORD $0x6f0e0631 // ushr v17, v17, #2 of 8 bits
+	WORD $0x4e221e31 // and v17.16b, v17.16b, v2.16b
+	WORD $0x6e238631 // sub v17.16b, v17.16b, v3.16b
+	WORD $0x3dc00912 // ldr q18, [x8, #32]
+	WORD $0x0e32c234 // smull v20.8h, v17.8b, v18.8b
+	WORD $0x4e328234 // smlal2 v20.8h, v17.16b, v18.16b
+	WORD $0x4e602a93 // saddlp v19.4s, v20.8h
+	WORD $0x3dc00495 // ldr q21, [x4, #16]
+	WORD $0x6f0e06b5 // ushr v21, v21, #2 of 8 bits
+	WORD $0x4e221eb5 // and v21.16b, v21.16b, v2.16b
+	WORD $0x6e2386b5 // sub v21.16b, v21.16b, v3.16b
+	WORD $0x3dc00d16 // ldr q22, [x8, #48]
+	WORD $0x0e36c2b7 // smull v23.8h, v21.8b, v22.8b
+	WORD $0x4e3682b7 // smlal2 v23.8h, v21.16b, v22.16b
+	WORD $0x4e606af3 // sadalp v19.4s, v23.8h
+	WORD $0x6fa80264 // mla.4s v4, v19, v8[1]
+	WORD $0x3dc00098 // ldr q24, [x4, #0]
+	WORD $0x6f0c0718 // ushr v24, v24, #4 of 8 bits
+	WORD $0x4e221f18 // and v24.16b, v24.16b, v2.16b
+	WORD $0x6e238718 // sub v24.16b, v24.16b, v3.16b
+	WORD $0x3dc01119 // ldr q25, [x8, #64]
+	WORD $0x0e39c31b // smull v27.8h, v24.8b, v25.8b
+	WORD $0x4e39831b // smlal2 v27.8h, v24.16b, v25.16b
+	WORD $0x4e602b7a // saddlp v26.4s, v27.8h
+	WORD $0x3dc0049c // ldr q28, [x4, #16]
+	WORD $0x6f0c079c // ushr v28, v28, #4 of 8 bits
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc0151d // ldr q29, [x8, #80]
+	WORD $0x0e3dc39e // smull v30.8h, v28.8b, v29.8b
+	WORD $0x4e3d839e // smlal2 v30.8h, v28.16b, v29.16b
+	WORD $0x4e606bda // sadalp v26.4s, v30.8h
+	WORD $0x6f880b44 // mla.4s v4, v26, v8[2]
+	WORD $0x3dc0009f // ldr q31, [x4, #0]
+	WORD $0x6f0a07ff // ushr v31, v31, #6 of 8 bits
+	WORD $0x4e221fff // and v31.16b, v31.16b, v2.16b
+	WORD $0x6e2387ff // sub v31.16b, v31.16b, v3.16b
+	WORD $0x3dc0190d // ldr q13, [x8, #96]
+	WORD $0x0e2dc3eb // smull v11.8h, v31.8b, v13.8b
+	WORD $0x4e2d83eb // smlal2 v11.8h, v31.16b, v13.16b
+	WORD $0x4e60296a // saddlp v10.4s, v11.8h
+	WORD $0x3dc00490 // ldr q16, [x4, #16]
+	WORD $0x6f0a0610 // ushr v16, v16, #6 of 8 bits
+	WORD $0x4e221e10 // and v16.16b, v16.16b, v2.16b
+	WORD $0x6e238610 // sub v16.16b, v16.16b, v3.16b
+	WORD $0x3dc01d0e // ldr q14, [x8, #112]
+	WORD $0x0e2ec20f // smull v15.8h, v16.8b, v14.8b
+	WORD $0x4e2e820f // smlal2 v15.8h, v16.16b, v14.16b
+	WORD $0x4e6069ea // sadalp v10.4s, v15.8h
+	WORD $0x6fa80944 // mla.4s v4, v10, v8[3]
+	WORD $0x3dc0088c // ldr q12, [x4, #32]
+	WORD $0x4e221d8c // and v12.16b, v12.16b, v2.16b
+	WORD $0x6e23858c // sub v12.16b, v12.16b, v3.16b
+	WORD $0x3dc02114 // ldr q20, [x8, #128]
+	WORD $0x0e34c192 // smull v18.8h, v12.8b, v20.8b
+	WORD $0x4e348192 // smlal2 v18.8h, v12.16b, v20.16b
+	WORD $0x4e602a51 // saddlp v17.4s, v18.8h
+	WORD $0x3dc00c97 // ldr q23, [x4, #48]
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc02515 // ldr q21, [x8, #144]
+	WORD $0x0e35c2f6 // smull v22.8h, v23.8b, v21.8b
+	WORD $0x4e3582f6 // smlal2 v22.8h, v23.16b, v21.16b
+	WORD $0x4e606ad1 // sadalp v17.4s, v22.8h
+	WORD $0x6f890224 // mla.4s v4, v17, v9[0]
+	WORD $0x3dc00893 // ldr q19, [x4, #32]
+	WORD $0x6f0e0673 // ushr v19, v19, #2 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc0291b // ldr q27, [x8, #160]
+	WORD $0x0e3bc279 // smull v25.8h, v19.8b, v27.8b
+	WORD $0x4e3b8279 // smlal2 v25.8h, v19.16b, v27.16b
+	WORD $0x4e602b38 // saddlp v24.4s, v25.8h
+	WORD $0x3dc00c9e // ldr q30, [x4, #48]
+	WORD $0x6f0e07de // ushr v30, v30, #2 of 8 bits
+	WORD $0x4e221fde // and v30.16b, v30.16b, v2.16b
+	WORD $0x6e2387de // sub v30.16b, v30.16b, v3.16b
+	WORD $0x3dc02d1c // ldr q28, [x8, #176]
+	WORD $0x0e3cc3dd // smull v29.8h, v30.8b, v28.8b
+	WORD $0x4e3c83dd // smlal2 v29.8h, v30.16b, v28.16b
+	WORD $0x4e606bb8 // sadalp v24.4s, v29.8h
+	WORD $0x6fa90304 // mla.4s v4, v24, v9[1]
+	WORD $0x3dc0089a // ldr q26, [x4, #32]
+	WORD $0x6f0c075a // ushr v26, v26, #4 of 8 bits
+	WORD $0x4e221f5a // and v26.16b, v26.16b, v2.16b
+	WORD $0x6e23875a // sub v26.16b, v26.16b, v3.16b
+	WORD $0x3dc0310b // ldr q11, [x8, #192]
+	WORD $0x0e2bc34d // smull v13.8h, v26.8b, v11.8b
+	WORD $0x4e2b834d // smlal2 v13.8h, v26.16b, v11.16b
+	WORD $0x4e6029bf // saddlp v31.4s, v13.8h
+	WORD $0x3dc00c8f // ldr q15, [x4, #48]
+	WORD $0x6f0c05ef // ushr v15, v15, #4 of 8 bits
+	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
+	WORD $0x6e2385ef // sub v15.16b, v15.16b, v3.16b
+	WORD $0x3dc03510 // ldr q16, [x8, #208]
+	WORD $0x0e30c1ee // smull v14.8h, v15.8b, v16.8b
+	WORD $0x4e3081ee // smlal2 v14.8h, v15.16b, v16.16b
+	WORD $0x4e6069df // sadalp v31.4s, v14.8h
+	WORD $0x6f890be4 // mla.4s v4, v31, v9[2]
+	WORD $0x3dc0088a // ldr q10, [x4, #32]
+	WORD $0x6f0a054a // ushr v10, v10, #6 of 8 bits
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc03912 // ldr q18, [x8, #224]
+	WORD $0x0e32c154 // smull v20.8h, v10.8b, v18.8b
+	WORD $0x4e328154 // smlal2 v20.8h, v10.16b, v18.16b
+	WORD $0x4e602a8c // saddlp v12.4s, v20.8h
+	WORD $0x3dc00c96 // ldr q22, [x4, #48]
+	WORD $0x6f0a06d6 // ushr v22, v22, #6 of 8 bits
+	WORD $0x4e221ed6 // and v22.16b, v22.16b, v2.16b
+	WORD $0x6e2386d6 // sub v22.16b, v22.16b, v3.16b
+	WORD $0x3dc03d17 // ldr q23, [x8, #240]
+	WORD $0x0e37c2d5 // smull v21.8h, v22.8b, v23.8b
+	WORD $0x4e3782d5 // smlal2 v21.8h, v22.16b, v23.16b
+	WORD $0x4e606aac // sadalp v12.4s, v21.8h
+	WORD $0x6fa90984 // mla.4s v4, v12, v9[3]
+	WORD $0x4f00e405 // movi v5.16b, #0
+	WORD $0x4ea11c31 // orr v17.16b, v1.16b, v1.16b
+	WORD $0x4ea11c39 // orr v25.16b, v1.16b, v1.16b
+	WORD $0x3dc000b3 // ldr q19, [x5, #0]
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc0011b // ldr q27, [x8, #0]
+	WORD $0x0e3bc27e // smull v30.8h, v19.8b, v27.8b
+	WORD $0x4e3b827e // smlal2 v30.8h, v19.16b, v27.16b
+	WORD $0x4e602bdd // saddlp v29.4s, v30.8h
+	WORD $0x3dc004bc // ldr q28, [x5, #16]
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc00518 // ldr q24, [x8, #16]
+	WORD $0x0e38c38d // smull v13.8h, v28.8b, v24.8b
+	WORD $0x4e38838d // smlal2 v13.8h, v28.16b, v24.16b
+	WORD $0x4e6069bd // sadalp v29.4s, v13.8h
+	WORD $0x6f9103a5 // mla.4s v5, v29, v17[0]
+	WORD $0x3dc000ba // ldr q26, [x5, #0]
+	WORD $0x6f0e075a // ushr v26, v26, #2 of 8 bits
+	WORD $0x4e221f5a // and v26.16b, v26.16b, v2.16b
+	WORD $0x6e23875a // sub v26.16b, v26.16b, v3.16b
+	WORD $0x3dc0090b // ldr q11, [x8, #32]
+	WORD $0x0e2bc34f // smull v15.8h, v26.8b, v11.8b
+	WORD $0x4e2b834f // smlal2 v15.8h, v26.16b, v11.16b
+	WORD $0x4e6029ee // saddlp v14.4s, v15.8h
+	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x6f0e0610 // ushr v16, v16, #2 of 8 bits
+	WORD $0x4e221e10 // and v16.16b, v16.16b, v2.16b
+	WORD $0x6e238610 // sub v16.16b, v16.16b, v3.16b
+	WORD $0x3dc00d1f // ldr q31, [x8, #48]
+	WORD $0x0e3fc214 // smull v20.8h, v16.8b, v31.8b
+	WORD $0x4e3f8214 // smlal2 v20.8h, v16.16b, v31.16b
+	WORD $0x4e606a8e // sadalp v14.4s, v20.8h
+	WORD $0x6fb101c5 // mla.4s v5, v14, v17[1]
+	WORD $0x3dc000aa // ldr q10, [x5, #0]
+	WORD $0x6f0c054a // ushr v10, v10, #4 of 8 bits
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc01112 // ldr q18, [x8, #64]
+	WORD $0x0e32c156 // smull v22.8h, v10.8b, v18.8b
+	WORD $0x4e328156 // smlal2 v22.8h, v10.16b, v18.16b
+	WORD $0x4e602ad5 // saddlp v21.4s, v22.8h
+	WORD $0x3dc004b7 // ldr q23, [x5, #16]
+	WORD $0x6f0c06f7 // ushr v23, v23, #4 of 8 bits
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc0150c // ldr q12, [x8, #80]
+	WORD $0x0e2cc2e8 // smull v8.8h, v23.8b, v12.8b
+	WORD $0x4e2c82e8 // smlal2 v8.8h, v23.16b, v12.16b
+	WORD $0x4e606915 // sadalp v21.4s, v8.8h
+	WORD $0x6f910aa5 // mla.4s v5, v21, v17[2]
+	WORD $0x3dc000a9 // ldr q9, [x5, #0]
+	WORD $0x6f0a0529 // ushr v9, v9, #6 of 8 bits
+	WORD $0x4e221d29 // and v9.16b, v9.16b, v2.16b
+	WORD $0x6e238529 // sub v9.16b, v9.16b, v3.16b
+	WORD $0x3dc0191e // ldr q30, [x8, #96]
+	WORD $0x0e3ec13b // smull v27.8h, v9.8b, v30.8b
+	WORD $0x4e3e813b // smlal2 v27.8h, v9.16b, v30.16b
+	WORD $0x4e602b73 // saddlp v19.4s, v27.8h
+	WORD $0x3dc004ad // ldr q13, [x5, #16]
+	WORD $0x6f0a05ad // ushr v13, v13, #6 of 8 bits
+	WORD $0x4e221dad // and v13.16b, v13.16b, v2.16b
+	WORD $0x6e2385ad // sub v13.16b, v13.16b, v3.16b
+	WORD $0x3dc01d1c // ldr q28, [x8, #112]
+	WORD $0x0e3cc1b8 // smull v24.8h, v13.8b, v28.8b
+	WORD $0x4e3c81b8 // smlal2 v24.8h, v13.16b, v28.16b
+	WORD $0x4e606b13 // sadalp v19.4s, v24.8h
+	WORD $0x6fb10a65 // mla.4s v5, v19, v17[3]
+	WORD $0x3dc008bd // ldr q29, [x5, #32]
+	WORD $0x4e221fbd // and v29.16b, v29.16b, v2.16b
+	WORD $0x6e2387bd // sub v29.16b, v29.16b, v3.16b
+	WORD $0x3dc0210f // ldr q15, [x8, #128]
+	WORD $0x0e2fc3ab // smull v11.8h, v29.8b, v15.8b
+	WORD $0x4e2f83ab // smlal2 v11.8h, v29.16b, v15.16b
+	WORD $0x4e60297a // saddlp v26.4s, v11.8h
+	WORD $0x3dc00cb4 // ldr q20, [x5, #48]
+	WORD $0x4e221e94 // and v20.16b, v20.16b, v2.16b
+	WORD $0x6e238694 // sub v20.16b, v20.16b, v3.16b
+	WORD $0x3dc02510 // ldr q16, [x8, #144]
+	WORD $0x0e30c29f // smull v31.8h, v20.8b, v16.8b
+	WORD $0x4e30829f // smlal2 v31.8h, v20.16b, v16.16b
+	WORD $0x4e606bfa // sadalp v26.4s, v31.8h
+	WORD $0x6f990345 // mla.4s v5, v26, v25[0]
+	WORD $0x3dc008ae // ldr q14, [x5, #32]
+	WORD $0x6f0e05ce // ushr v14, v14, #2 of 8 bits
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc02916 // ldr q22, [x8, #160]
+	WORD $0x0e36c1d2 // smull v18.8h, v14.8b, v22.8b
+	WORD $0x4e3681d2 // smlal2 v18.8h, v14.16b, v22.16b
+	WORD $0x4e602a4a // saddlp v10.4s, v18.8h
+	WORD $0x3dc00ca8 // ldr q8, [x5, #48]
+	WORD $0x6f0e0508 // ushr v8, v8, #2 of 8 bits
+	WORD $0x4e221d08 // and v8.16b, v8.16b, v2.16b
+	WORD $0x6e238508 // sub v8.16b, v8.16b, v3.16b
+	WORD $0x3dc02d17 // ldr q23, [x8, #176]
+	WORD $0x0e37c10c // smull v12.8h, v8.8b, v23.8b
+	WORD $0x4e37810c // smlal2 v12.8h, v8.16b, v23.16b
+	WORD $0x4e60698a // sadalp v10.4s, v12.8h
+	WORD $0x6fb90145 // mla.4s v5, v10, v25[1]
+	WORD $0x3dc008b5 // ldr q21, [x5, #32]
+	WORD $0x6f0c06b5 // ushr v21, v21, #4 of 8 bits
+	WORD $0x4e221eb5 // and v21.16b, v21.16b, v2.16b
+	WORD $0x6e2386b5 // sub v21.16b, v21.16b, v3.16b
+	WORD $0x3dc0311b // ldr q27, [x8, #192]
+	WORD $0x0e3bc2be // smull v30.8h, v21.8b, v27.8b
+	WORD $0x4e3b82be // smlal2 v30.8h, v21.16b, v27.16b
+	WORD $0x4e602bc9 // saddlp v9.4s, v30.8h
+	WORD $0x3dc00cb8 // ldr q24, [x5, #48]
+	WORD $0x6f0c0718 // ushr v24, v24, #4 of 8 bits
+	WORD $0x4e221f18 // and v24.16b, v24.16b, v2.16b
+	WORD $0x6e238718 // sub v24.16b, v24.16b, v3.16b
+	WORD $0x3dc0350d // ldr q13, [x8, #208]
+	WORD $0x0e2dc31c // smull v28.8h, v24.8b, v13.8b
+	WORD $0x4e2d831c // smlal2 v28.8h, v24.16b, v13.16b
+	WORD $0x4e606b89 // sadalp v9.4s, v28.8h
+	WORD $0x6f990925 // mla.4s v5, v9, v25[2]
+	WORD $0x3dc008b3 // ldr q19, [x5, #32]
+	WORD $0x6f0a0673 // ushr v19, v19, #6 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc0390b // ldr q11, [x8, #224]
+	WORD $0x0e2bc26f // smull v15.8h, v19.8b, v11.8b
+	WORD $0x4e2b826f // smlal2 v15.8h, v19.16b, v11.16b
+	WORD $0x4e6029fd // saddlp v29.4s, v15.8h
+	WORD $0x3dc00cbf // ldr q31, [x5, #48]
+	WORD $0x6f0a07ff // ushr v31, v31, #6 of 8 bits
+	WORD $0x4e221fff // and v31.16b, v31.16b, v2.16b
+	WORD $0x6e2387ff // sub v31.16b, v31.16b, v3.16b
+	WORD $0x3dc03d14 // ldr q20, [x8, #240]
+	WORD $0x0e34c3f0 // smull v16.8h, v31.8b, v20.8b
+	WORD $0x4e3483f0 // smlal2 v16.8h, v31.16b, v20.16b
+	WORD $0x4e606a1d // sadalp v29.4s, v16.8h
+	WORD $0x6fb90ba5 // mla.4s v5, v29, v25[3]
+	WORD $0x4f00e406 // movi v6.16b, #0
+	WORD $0x4ea11c3a // orr v26.16b, v1.16b, v1.16b
+	WORD $0x4ea11c32 // orr v18.16b, v1.16b, v1.16b
+	WORD $0x3dc000ce // ldr q14, [x6, #0]
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc00116 // ldr q22, [x8, #0]
+	WORD $0x0e36c1c8 // smull v8.8h, v14.8b, v22.8b
+	WORD $0x4e3681c8 // smlal2 v8.8h, v14.16b, v22.16b
+	WORD $0x4e60290c // saddlp v12.4s, v8.8h
+	WORD $0x3dc004d7 // ldr q23, [x6, #16]
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc0050a // ldr q10, [x8, #16]
+	WORD $0x0e2ac2fe // smull v30.8h, v23.8b, v10.8b
+	WORD $0x4e2a82fe // smlal2 v30.8h, v23.16b, v10.16b
+	WORD $0x4e606bcc // sadalp v12.4s, v30.8h
+	WORD $0x6f9a0186 // mla.4s v6, v12, v26[0]
+	WORD $0x3dc000d5 // ldr q21, [x6, #0]
+	WORD $0x6f0e06b5 // ushr v21, v21, #2 of 8 bits
+	WORD $0x4e221eb5 // and v21.16b, v21.16b, v2.16b
+	WORD $0x6e2386b5 // sub v21.16b, v21.16b, v3.16b
+	WORD $0x3dc0091b // ldr q27, [x8, #32]
+	WORD $0x0e3bc2b8 // smull v24.8h, v21.8b, v27.8b
+	WORD $0x4e3b82b8 // smlal2 v24.8h, v21.16b, v27.16b
+	WORD $0x4e602b1c // saddlp v28.4s, v24.8h
+	WORD $0x3dc004cd // ldr q13, [x6, #16]
+	WORD $0x6f0e05ad // ushr v13, v13, #2 of 8 bits
+	WORD $0x4e221dad // and v13.16b, v13.16b, v2.16b
+	WORD $0x6e2385ad // sub v13.16b, v13.16b, v3.16b
+	WORD $0x3dc00d09 // ldr q9, [x8, #48]
+	WORD $0x0e29c1af // smull v15.8h, v13.8b, v9.8b
+	WORD $0x4e2981af // smlal2 v15.8h, v13.16b, v9.16b
+	WORD $0x4e6069fc // sadalp v28.4s, v15.8h
+	WORD $0x6fba0386 // mla.4s v6, v28, v26[1]
+	WORD $0x3dc000d3 // ldr q19, [x6, #0]
+	WORD $0x6f0c0673 // ushr v19, v19, #4 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc0110b // ldr q11, [x8, #64]
+	WORD $0x0e2bc27f // smull v31.8h, v19.8b, v11.8b
+	WORD $0x4e2b827f // smlal2 v31.8h, v19.16b, v11.16b
+	WORD $0x4e602bf0 // saddlp v16.4s, v31.8h
+	WORD $0x3dc004d4 // ldr q20, [x6, #16]
+	WORD $0x6f0c0694 // ushr v20, v20, #4 of 8 bits
+	WORD $0x4e221e94 // and v20.16b, v20.16b, v2.16b
+	WORD $0x6e238694 // sub v20.16b, v20.16b, v3.16b
+	WORD $0x3dc0151d // ldr q29, [x8, #80]
+	WORD $0x0e3dc291 // smull v17.8h, v20.8b, v29.8b
+	WORD $0x4e3d8291 // smlal2 v17.8h, v20.16b, v29.16b
+	WORD $0x4e606a30 // sadalp v16.4s, v17.8h
+	WORD $0x6f9a0a06 // mla.4s v6, v16, v26[2]
+	WORD $0x3dc000d9 // ldr q25, [x6, #0]
+	WORD $0x6f0a0739 // ushr v25, v25, #6 of 8 bits
+	WORD $0x4e221f39 // and v25.16b, v25.16b, v2.16b
+	WORD $0x6e238739 // sub v25.16b, v25.16b, v3.16b
+	WORD $0x3dc01908 // ldr q8, [x8, #96]
+	WORD $0x0e28c336 // smull v22.8h, v25.8b, v8.8b
+	WORD $0x4e288336 // smlal2 v22.8h, v25.16b, v8.16b
+	WORD $0x4e602ace // saddlp v14.4s, v22.8h
+	WORD $0x3dc004de // ldr q30, [x6, #16]
+	WORD $0x6f0a07de // ushr v30, v30, #6 of 8 bits
+	WORD $0x4e221fde // and v30.16b, v30.16b, v2.16b
+	WORD $0x6e2387de // sub v30.16b, v30.16b, v3.16b
+	WORD $0x3dc01d17 // ldr q23, [x8, #112]
+	WORD $0x0e37c3ca // smull v10.8h, v30.8b, v23.8b
+	WORD $0x4e3783ca // smlal2 v10.8h, v30.16b, v23.16b
+	WORD $0x4e60694e // sadalp v14.4s, v10.8h
+	WORD $0x6fba09c6 // mla.4s v6, v14, v26[3]
+	WORD $0x3dc008cc // ldr q12, [x6, #32]
+	WORD $0x4e221d8c // and v12.16b, v12.16b, v2.16b
+	WORD $0x6e23858c // sub v12.16b, v12.16b, v3.16b
+	WORD $0x3dc02118 // ldr q24, [x8, #128]
+	WORD $0x0e38c19b // smull v27.8h, v12.8b, v24.8b
+	WORD $0x4e38819b // smlal2 v27.8h, v12.16b, v24.16b
+	WORD $0x4e602b75 // saddlp v21.4s, v27.8h
+	WORD $0x3dc00ccf // ldr q15, [x6, #48]
+	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
+	WORD $0x6e2385ef // sub v15.16b, v15.16b, v3.16b
+	WORD $0x3dc0250d // ldr q13, [x8, #144]
+	WORD $0x0e2dc1e9 // smull v9.8h, v15.8b, v13.8b
+	WORD $0x4e2d81e9 // smlal2 v9.8h, v15.16b, v13.16b
+	WORD $0x4e606935 // sadalp v21.4s, v9.8h
+	WORD $0x6f9202a6 // mla.4s v6, v21, v18[0]
+	WORD $0x3dc008dc // ldr q28, [x6, #32]
+	WORD $0x6f0e079c // ushr v28, v28, #2 of 8 bits
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc0291f // ldr q31, [x8, #160]
+	WORD $0x0e3fc38b // smull v11.8h, v28.8b, v31.8b
+	WORD $0x4e3f838b // smlal2 v11.8h, v28.16b, v31.16b
+	WORD $0x4e602973 // saddlp v19.4s, v11.8h
+	WORD $0x3dc00cd1 // ldr q17, [x6, #48]
+	WORD $0x6f0e0631 // ushr v17, v17, #2 of 8 bits
+	WORD $0x4e221e31 // and v17.16b, v17.16b, v2.16b
+	WORD $0x6e238631 // sub v17.16b, v17.16b, v3.16b
+	WORD $0x3dc02d14 // ldr q20, [x8, #176]
+	WORD $0x0e34c23d // smull v29.8h, v17.8b, v20.8b
+	WORD $0x4e34823d // smlal2 v29.8h, v17.16b, v20.16b
+	WORD $0x4e606bb3 // sadalp v19.4s, v29.8h
+	WORD $0x6fb20266 // mla.4s v6, v19, v18[1]
+	WORD $0x3dc008d0 // ldr q16, [x6, #32]
+	WORD $0x6f0c0610 // ushr v16, v16, #4 of 8 bits
+	WORD $0x4e221e10 // and v16.16b, v16.16b, v2.16b
+	WORD $0x6e238610 // sub v16.16b, v16.16b, v3.16b
+	WORD $0x3dc03116 // ldr q22, [x8, #192]
+	WORD $0x0e36c208 // smull v8.8h, v16.8b, v22.8b
+	WORD $0x4e368208 // smlal2 v8.8h, v16.16b, v22.16b
+	WORD $0x4e602919 // saddlp v25.4s, v8.8h
+	WORD $0x3dc00cca // ldr q10, [x6, #48]
+	WORD $0x6f0c054a // ushr v10, v10, #4 of 8 bits
+	WORD $0x4e221d4a // and v10.16b, v10.16b, v2.16b
+	WORD $0x6e23854a // sub v10.16b, v10.16b, v3.16b
+	WORD $0x3dc0351e // ldr q30, [x8, #208]
+	WORD $0x0e3ec157 // smull v23.8h, v10.8b, v30.8b
+	WORD $0x4e3e8157 // smlal2 v23.8h, v10.16b, v30.16b
+	WORD $0x4e606af9 // sadalp v25.4s, v23.8h
+	WORD $0x6f920b26 // mla.4s v6, v25, v18[2]
+	WORD $0x3dc008ce // ldr q14, [x6, #32]
+	WORD $0x6f0a05ce // ushr v14, v14, #6 of 8 bits
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc0391b // ldr q27, [x8, #224]
+	WORD $0x0e3bc1d8 // smull v24.8h, v14.8b, v27.8b
+	WORD $0x4e3b81d8 // smlal2 v24.8h, v14.16b, v27.16b
+	WORD $0x4e602b0c // saddlp v12.4s, v24.8h
+	WORD $0x3dc00cc9 // ldr q9, [x6, #48]
+	WORD $0x6f0a0529 // ushr v9, v9, #6 of 8 bits
+	WORD $0x4e221d29 // and v9.16b, v9.16b, v2.16b
+	WORD $0x6e238529 // sub v9.16b, v9.16b, v3.16b
+	WORD $0x3dc03d0f // ldr q15, [x8, #240]
+	WORD $0x0e2fc12d // smull v13.8h, v9.8b, v15.8b
+	WORD $0x4e2f812d // smlal2 v13.8h, v9.16b, v15.16b
+	WORD $0x4e6069ac // sadalp v12.4s, v13.8h
+	WORD $0x6fb20986 // mla.4s v6, v12, v18[3]
+	WORD $0x4f00e407 // movi v7.16b, #0
+	WORD $0x4ea11c35 // orr v21.16b, v1.16b, v1.16b
+	WORD $0x4ea11c2b // orr v11.16b, v1.16b, v1.16b
+	WORD $0x3dc000fc // ldr q28, [x7, #0]
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc0011f // ldr q31, [x8, #0]
+	WORD $0x0e3fc391 // smull v17.8h, v28.8b, v31.8b
+	WORD $0x4e3f8391 // smlal2 v17.8h, v28.16b, v31.16b
+	WORD $0x4e602a3d // saddlp v29.4s, v17.8h
+	WORD $0x3dc004f4 // ldr q20, [x7, #16]
+	WORD $0x4e221e94 // and v20.16b, v20.16b, v2.16b
+	WORD $0x6e238694 // sub v20.16b, v20.16b, v3.16b
+	WORD $0x3dc00513 // ldr q19, [x8, #16]
+	WORD $0x0e33c288 // smull v8.8h, v20.8b, v19.8b
+	WORD $0x4e338288 // smlal2 v8.8h, v20.16b, v19.16b
+	WORD $0x4e60691d // sadalp v29.4s, v8.8h
+	WORD $0x6f9503a7 // mla.4s v7, v29, v21[0]
+	WORD $0x3dc000f0 // ldr q16, [x7, #0]
+	WORD $0x6f0e0610 // ushr v16, v16, #2 of 8 bits
+	WORD $0x4e221e10 // and v16.16b, v16.16b, v2.16b
+	WORD $0x6e238610 // sub v16.16b, v16.16b, v3.16b
+	WORD $0x3dc00916 // ldr q22, [x8, #32]
+	WORD $0x0e36c20a // smull v10.8h, v16.8b, v22.8b
+	WORD $0x4e36820a // smlal2 v10.8h, v16.16b, v22.16b
+	WORD $0x4e602957 // saddlp v23.4s, v10.8h
+	WORD $0x3dc004fe // ldr q30, [x7, #16]
+	WORD $0x6f0e07de // ushr v30, v30, #2 of 8 bits
+	WORD $0x4e221fde // and v30.16b, v30.16b, v2.16b
+	WORD $0x6e2387de // sub v30.16b, v30.16b, v3.16b
+	WORD $0x3dc00d19 // ldr q25, [x8, #48]
+	WORD $0x0e39c3d8 // smull v24.8h, v30.8b, v25.8b
+	WORD $0x4e3983d8 // smlal2 v24.8h, v30.16b, v25.16b
+	WORD $0x4e606b17 // sadalp v23.4s, v24.8h
+	WORD $0x6fb502e7 // mla.4s v7, v23, v21[1]
+	WORD $0x3dc000ee // ldr q14, [x7, #0]
+	WORD $0x6f0c05ce // ushr v14, v14, #4 of 8 bits
+	WORD $0x4e221dce // and v14.16b, v14.16b, v2.16b
+	WORD $0x6e2385ce // sub v14.16b, v14.16b, v3.16b
+	WORD $0x3dc0111b // ldr q27, [x8, #64]
+	WORD $0x0e3bc1c9 // smull v9.8h, v14.8b, v27.8b
+	WORD $0x4e3b81c9 // smlal2 v9.8h, v14.16b, v27.16b
+	WORD $0x4e60292d // saddlp v13.4s, v9.8h
+	WORD $0x3dc004ef // ldr q15, [x7, #16]
+	WORD $0x6f0c05ef // ushr v15, v15, #4 of 8 bits
+	WORD $0x4e221def // and v15.16b, v15.16b, v2.16b
+	WORD $0x6e2385ef // sub v15.16b, v15.16b, v3.16b
+	WORD $0x3dc0150c // ldr q12, [x8, #80]
+	WORD $0x0e2cc1fa // smull v26.8h, v15.8b, v12.8b
+	WORD $0x4e2c81fa // smlal2 v26.8h, v15.16b, v12.16b
+	WORD $0x4e606b4d // sadalp v13.4s, v26.8h
+	WORD $0x6f9509a7 // mla.4s v7, v13, v21[2]
+	WORD $0x3dc000f2 // ldr q18, [x7, #0]
+	WORD $0x6f0a0652 // ushr v18, v18, #6 of 8 bits
+	WORD $0x4e221e52 // and v18.16b, v18.16b, v2.16b
+	WORD $0x6e238652 // sub v18.16b, v18.16b, v3.16b
+	WORD $0x3dc01911 // ldr q17, [x8, #96]
+	WORD $0x0e31c25f // smull v31.8h, v18.8b, v17.8b
+	WORD $0x4e31825f // smlal2 v31.8h, v18.16b, v17.16b
+	WORD $0x4e602bfc // saddlp v28.4s, v31.8h
+	WORD $0x3dc004e8 // ldr q8, [x7, #16]
+	WORD $0x6f0a0508 // ushr v8, v8, #6 of 8 bits
+	WORD $0x4e221d08 // and v8.16b, v8.16b, v2.16b
+	WORD $0x6e238508 // sub v8.16b, v8.16b, v3.16b
+	WORD $0x3dc01d14 // ldr q20, [x8, #112]
+	WORD $0x0e34c113 // smull v19.8h, v8.8b, v20.8b
+	WORD $0x4e348113 // smlal2 v19.8h, v8.16b, v20.16b
+	WORD $0x4e606a7c // sadalp v28.4s, v19.8h
+	WORD $0x6fb50b87 // mla.4s v7, v28, v21[3]
+	WORD $0x3dc008fd // ldr q29, [x7, #32]
+	WORD $0x4e221fbd // and v29.16b, v29.16b, v2.16b
+	WORD $0x6e2387bd // sub v29.16b, v29.16b, v3.16b
+	WORD $0x3dc0210a // ldr q10, [x8, #128]
+	WORD $0x0e2ac3b6 // smull v22.8h, v29.8b, v10.8b
+	WORD $0x4e2a83b6 // smlal2 v22.8h, v29.16b, v10.16b
+	WORD $0x4e602ad0 // saddlp v16.4s, v22.8h
+	WORD $0x3dc00cf8 // ldr q24, [x7, #48]
+	WORD $0x4e221f18 // and v24.16b, v24.16b, v2.16b
+	WORD $0x6e238718 // sub v24.16b, v24.16b, v3.16b
+	WORD $0x3dc0251e // ldr q30, [x8, #144]
+	WORD $0x0e3ec319 // smull v25.8h, v24.8b, v30.8b
+	WORD $0x4e3e8319 // smlal2 v25.8h, v24.16b, v30.16b
+	WORD $0x4e606b30 // sadalp v16.4s, v25.8h
+	WORD $0x6f8b0207 // mla.4s v7, v16, v11[0]
+	WORD $0x3dc008f7 // ldr q23, [x7, #32]
+	WORD $0x6f0e06f7 // ushr v23, v23, #2 of 8 bits
+	WORD $0x4e221ef7 // and v23.16b, v23.16b, v2.16b
+	WORD $0x6e2386f7 // sub v23.16b, v23.16b, v3.16b
+	WORD $0x3dc02909 // ldr q9, [x8, #160]
+	WORD $0x0e29c2fb // smull v27.8h, v23.8b, v9.8b
+	WORD $0x4e2982fb // smlal2 v27.8h, v23.16b, v9.16b
+	WORD $0x4e602b6e // saddlp v14.4s, v27.8h
+	WORD $0x3dc00cfa // ldr q26, [x7, #48]
+	WORD $0x6f0e075a // ushr v26, v26, #2 of 8 bits
+	WORD $0x4e221f5a // and v26.16b, v26.16b, v2.16b
+	WORD $0x6e23875a // sub v26.16b, v26.16b, v3.16b
+	WORD $0x3dc02d0f // ldr q15, [x8, #176]
+	WORD $0x0e2fc34c // smull v12.8h, v26.8b, v15.8b
+	WORD $0x4e2f834c // smlal2 v12.8h, v26.16b, v15.16b
+	WORD $0x4e60698e // sadalp v14.4s, v12.8h
+	WORD $0x6fab01c7 // mla.4s v7, v14, v11[1]
+	WORD $0x3dc008ed // ldr q13, [x7, #32]
+	WORD $0x6f0c05ad // ushr v13, v13, #4 of 8 bits
+	WORD $0x4e221dad // and v13.16b, v13.16b, v2.16b
+	WORD $0x6e2385ad // sub v13.16b, v13.16b, v3.16b
+	WORD $0x3dc0311f // ldr q31, [x8, #192]
+	WORD $0x0e3fc1b1 // smull v17.8h, v13.8b, v31.8b
+	WORD $0x4e3f81b1 // smlal2 v17.8h, v13.16b, v31.16b
+	WORD $0x4e602a32 // saddlp v18.4s, v17.8h
+	WORD $0x3dc00cf3 // ldr q19, [x7, #48]
+	WORD $0x6f0c0673 // ushr v19, v19, #4 of 8 bits
+	WORD $0x4e221e73 // and v19.16b, v19.16b, v2.16b
+	WORD $0x6e238673 // sub v19.16b, v19.16b, v3.16b
+	WORD $0x3dc03508 // ldr q8, [x8, #208]
+	WORD $0x0e28c274 // smull v20.8h, v19.8b, v8.8b
+	WORD $0x4e288274 // smlal2 v20.8h, v19.16b, v8.16b
+	WORD $0x4e606a92 // sadalp v18.4s, v20.8h
+	WORD $0x6f8b0a47 // mla.4s v7, v18, v11[2]
+	WORD $0x3dc008fc // ldr q28, [x7, #32]
+	WORD $0x6f0a079c // ushr v28, v28, #6 of 8 bits
+	WORD $0x4e221f9c // and v28.16b, v28.16b, v2.16b
+	WORD $0x6e23879c // sub v28.16b, v28.16b, v3.16b
+	WORD $0x3dc03916 // ldr q22, [x8, #224]
+	WORD $0x0e36c38a // smull v10.8h, v28.8b, v22.8b
+	WORD $0x4e36838a // smlal2 v10.8h, v28.16b, v22.16b
+	WORD $0x4e60295d // saddlp v29.4s, v10.8h
+	WORD $0x3dc00cf9 // ldr q25, [x7, #48]
+	WORD $0x6f0a0739 // ushr v25, v25, #6 of 8 bits
+	WORD $0x4e221f39 // and v25.16b, v25.16b, v2.16b
+	WORD $0x6e238739 // sub v25.16b, v25.16b, v3.16b
+	WORD $0x3dc03d18 // ldr q24, [x8, #240]
+	WORD $0x0e38c33e // smull v30.8h, v25.8b, v24.8b
+	WORD $0x4e38833e // smlal2 v30.8h, v25.16b, v24.16b
+	WORD $0x4e606bdd // sadalp v29.4s, v30.8h
+	WORD $0x6fab0ba7 // mla.4s v7, v29, v11[3]
+	WORD $0x4ea5bc84 // addp v4.4s, v4.4s, v5.4s
+	WORD $0x4ea7bcc6 // addp v6.4s, v6.4s, v7.4s
+	WORD $0x4ea6bc84 // addp v4.4s, v4.4s, v6.4s
+	WORD $0x3dc04d10 // ldr q16, [x8, #304]
+	ADD $64, R4, R16
+	VLD1 (R16), V27.H[0]
+	ADD $64, R5, R16
+	VLD1 (R16), V27.H[1]
+	ADD $64, R6, R16
+	VLD1 (R16), V27.H[2]
+	ADD $64, R7, R16
+	VLD1 (R16), V27.H[3]
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4f90937b // fmul.4s v27, v27, v16[0]
+	WORD $0x6e3bdc84 // fmul v4.4s, v4.4s, v27.4s
+	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
+	ADD $66, R4, R4
+	ADD $66, R5, R5
+	ADD $66, R6, R6
+	ADD $66, R7, R7
+	ADD $320, R8, R8
+	SUBS $1, R9, R9
+	BNE block44
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group43
+	RET
+
+// func gemvNVFP4NEON(dst *float32, w *byte, rowBytes, blocks, groups int, x *byte)
+TEXT ·gemvNVFP4NEON(SB), NOSPLIT, $0-48
+	MOVD dst+0(FP), R0
+	MOVD w+8(FP), R1
+	MOVD rowBytes+16(FP), R2
+	MOVD groups+32(FP), R3
+	WORD $0x4f00e5e1 // movi v1.16b, #15
+	MOVD $c6<>(SB), R17
+	WORD $0x3dc00222 // ldr q2, [x17, #0]
+	MOVD $c39<>(SB), R17
+	WORD $0x3dc00223 // ldr q3, [x17, #0]
+	MOVD $c40<>(SB), R17
+	WORD $0x3dc00224 // ldr q4, [x17, #0]
+	MOVD $c41<>(SB), R17
+	WORD $0x3dc00225 // ldr q5, [x17, #0]
+
+group45:
+	MOVD R1, R4
+	ADD R2, R4, R5
+	ADD R2, R5, R6
+	ADD R2, R6, R7
+	MOVD x+40(FP), R8
+	MOVD blocks+24(FP), R9
+	WORD $0x4f00e400 // movi v0.16b, #0
+
+block46:
+	WORD $0x3dc00106 // ldr q6, [x8, #0]
+	WORD $0x3dc00507 // ldr q7, [x8, #16]
+	WORD $0x3dc00908 // ldr q8, [x8, #32]
+	WORD $0x3cc04091 // ldur q17, [x4, #4]
+	WORD $0x6f0c0632 // ushr v18, v17, #4 of 8 bits
+	WORD $0x4e211e31 // and v17.16b, v17.16b, v1.16b
+	WORD $0x4e110051 // tbl v17.16b, v2.16b, v17.16b
+	WORD $0x4e120052 // tbl v18.16b, v2.16b, v18.16b
+	WORD $0x4ed23a33 // zip1 v19.2d, v17.2d, v18.2d
+	WORD $0x4ed27a31 // zip2 v17.2d, v17.2d, v18.2d
+	WORD $0x0e26c274 // smull v20.8h, v19.8b, v6.8b
+	WORD $0x4e268274 // smlal2 v20.8h, v19.16b, v6.16b
+	WORD $0x4e602a89 // saddlp v9.4s, v20.8h
+	WORD $0x0e27c235 // smull v21.8h, v17.8b, v7.8b
+	WORD $0x4e278235 // smlal2 v21.8h, v17.16b, v7.16b
+	WORD $0x4e602aad // saddlp v13.4s, v21.8h
+	WORD $0x3cc040b6 // ldur q22, [x5, #4]
+	WORD $0x6f0c06d7 // ushr v23, v22, #4 of 8 bits
+	WORD $0x4e211ed6 // and v22.16b, v22.16b, v1.16b
+	WORD $0x4e160056 // tbl v22.16b, v2.16b, v22.16b
+	WORD $0x4e170057 // tbl v23.16b, v2.16b, v23.16b
+	WORD $0x4ed73ad8 // zip1 v24.2d, v22.2d, v23.2d
+	WORD $0x4ed77ad6 // zip2 v22.2d, v22.2d, v23.2d
+	WORD $0x0e26c319 // smull v25.8h, v24.8b, v6.8b
+	WORD $0x4e268319 // smlal2 v25.8h, v24.16b, v6.16b
+	WORD $0x4e602b2a // saddlp v10.4s, v25.8h
+	WORD $0x0e27c2da // smull v26.8h, v22.8b, v7.8b
+	WORD $0x4e2782da // smlal2 v26.8h, v22.16b, v7.16b
+	WORD $0x4e602b4e // saddlp v14.4s, v26.8h
+	WORD $0x3cc040db // ldur q27, [x6, #4]
+	WORD $0x6f0c077c // ushr v28, v27, #4 of 8 bits
+	WORD $0x4e211f7b // and v27.16b, v27.16b, v1.16b
+	WORD $0x4e1b005b // tbl v27.16b, v2.16b, v27.16b
+	WORD $0x4e1c005c // tbl v28.16b, v2.16b, v28.16b
+	WORD $0x4edc3b7d // zip1 v29.2d, v27.2d, v28.2d
+	WORD $0x4edc7b7b // zip2 v27.2d, v27.2d, v28.2d
+	WORD $0x0e26c3be // smull v30.8h, v29.8b, v6.8b
+	WORD $0x4e2683be // smlal2 v30.8h, v29.16b, v6.16b
+	WORD $0x4e602bcb // saddlp v11.4s, v30.8h
+	WORD $0x0e27c37f // smull v31.8h, v27.8b, v7.8b
+	WORD $0x4e27837f // smlal2 v31.8h, v27.16b, v7.16b
+	WORD $0x4e602bef // saddlp v15.4s, v31.8h
+	WORD $0x3cc040f4 // ldur q20, [x7, #4]
+	WORD $0x6f0c0695 // ushr v21, v20, #4 of 8 bits
+	WORD $0x4e211e94 // and v20.16b, v20.16b, v1.16b
+	WORD $0x4e140054 // tbl v20.16b, v2.16b, v20.16b
+	WORD $0x4e150055 // tbl v21.16b, v2.16b, v21.16b
+	WORD $0x4ed53a91 // zip1 v17.2d, v20.2d, v21.2d
+	WORD $0x4ed57a94 // zip2 v20.2d, v20.2d, v21.2d
+	WORD $0x0e26c232 // smull v18.8h, v17.8b, v6.8b
+	WORD $0x4e268232 // smlal2 v18.8h, v17.16b, v6.16b
+	WORD $0x4e602a4c // saddlp v12.4s, v18.8h
+	WORD $0x0e27c293 // smull v19.8h, v20.8b, v7.8b
+	WORD $0x4e278293 // smlal2 v19.8h, v20.16b, v7.16b
+	WORD $0x4e602a70 // saddlp v16.4s, v19.8h
+	WORD $0x4eaabd29 // addp v9.4s, v9.4s, v10.4s
+	WORD $0x4eacbd6b // addp v11.4s, v11.4s, v12.4s
+	WORD $0x4eabbd29 // addp v9.4s, v9.4s, v11.4s
+	WORD $0x4f00e419 // movi v25.16b, #0
+	VLD1 (R4), V25.B[0]
+	VLD1 (R5), V25.B[2]
+	VLD1 (R6), V25.B[4]
+	VLD1 (R7), V25.B[6]
+	WORD $0x6e638f3a // cmeq v26.8h, v25.8h, v3.8h
+	WORD $0x4f175739 // shl v25, v25, #7 of 16 bits
+	WORD $0x4e241f39 // and v25.16b, v25.16b, v4.16b
+	WORD $0x4e7a1f39 // bic v25.16b, v25.16b, v26.16b
+	WORD $0x0e217b39 // fcvtl v25.4s, v25.4h
+	WORD $0x6e25df39 // fmul v25.4s, v25.4s, v5.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4f889339 // fmul.4s v25, v25, v8[0]
+	WORD $0x6e39dd29 // fmul v9.4s, v9.4s, v25.4s
+	WORD $0x4e29d400 // fadd v0.4s, v0.4s, v9.4s
+	WORD $0x4eaebdad // addp v13.4s, v13.4s, v14.4s
+	WORD $0x4eb0bdef // addp v15.4s, v15.4s, v16.4s
+	WORD $0x4eafbdad // addp v13.4s, v13.4s, v15.4s
+	WORD $0x4f00e416 // movi v22.16b, #0
+	ADD $1, R4, R16
+	VLD1 (R16), V22.B[0]
+	ADD $1, R5, R16
+	VLD1 (R16), V22.B[2]
+	ADD $1, R6, R16
+	VLD1 (R16), V22.B[4]
+	ADD $1, R7, R16
+	VLD1 (R16), V22.B[6]
+	WORD $0x6e638ed7 // cmeq v23.8h, v22.8h, v3.8h
+	WORD $0x4f1756d6 // shl v22, v22, #7 of 16 bits
+	WORD $0x4e241ed6 // and v22.16b, v22.16b, v4.16b
+	WORD $0x4e771ed6 // bic v22.16b, v22.16b, v23.16b
+	WORD $0x0e217ad6 // fcvtl v22.4s, v22.4h
+	WORD $0x6e25ded6 // fmul v22.4s, v22.4s, v5.4s
+	WORD $0x4e21d9ad // scvtf v13.4s, v13.4s
+	WORD $0x4f8892d6 // fmul.4s v22, v22, v8[0]
+	WORD $0x6e36ddad // fmul v13.4s, v13.4s, v22.4s
+	WORD $0x4e2dd400 // fadd v0.4s, v0.4s, v13.4s
+	WORD $0x3dc00d18 // ldr q24, [x8, #48]
+	WORD $0x3dc0111e // ldr q30, [x8, #64]
+	WORD $0x3dc0151f // ldr q31, [x8, #80]
+	WORD $0x3cc14086 // ldur q6, [x4, #20]
+	WORD $0x6f0c04c7 // ushr v7, v6, #4 of 8 bits
+	WORD $0x4e211cc6 // and v6.16b, v6.16b, v1.16b
+	WORD $0x4e060046 // tbl v6.16b, v2.16b, v6.16b
+	WORD $0x4e070047 // tbl v7.16b, v2.16b, v7.16b
+	WORD $0x4ec738ca // zip1 v10.2d, v6.2d, v7.2d
+	WORD $0x4ec778c6 // zip2 v6.2d, v6.2d, v7.2d
+	WORD $0x0e38c14b // smull v11.8h, v10.8b, v24.8b
+	WORD $0x4e38814b // smlal2 v11.8h, v10.16b, v24.16b
+	WORD $0x4e60297b // saddlp v27.4s, v11.8h
+	WORD $0x0e3ec0cc // smull v12.8h, v6.8b, v30.8b
+	WORD $0x4e3e80cc // smlal2 v12.8h, v6.16b, v30.16b
+	WORD $0x4e602993 // saddlp v19.4s, v12.8h
+	WORD $0x3cc140ba // ldur q26, [x5, #20]
+	WORD $0x6f0c0749 // ushr v9, v26, #4 of 8 bits
+	WORD $0x4e211f5a // and v26.16b, v26.16b, v1.16b
+	WORD $0x4e1a005a // tbl v26.16b, v2.16b, v26.16b
+	WORD $0x4e090049 // tbl v9.16b, v2.16b, v9.16b
+	WORD $0x4ec93b59 // zip1 v25.2d, v26.2d, v9.2d
+	WORD $0x4ec97b5a // zip2 v26.2d, v26.2d, v9.2d
+	WORD $0x0e38c32e // smull v14.8h, v25.8b, v24.8b
+	WORD $0x4e38832e // smlal2 v14.8h, v25.16b, v24.16b
+	WORD $0x4e6029dc // saddlp v28.4s, v14.8h
+	WORD $0x0e3ec34f // smull v15.8h, v26.8b, v30.8b
+	WORD $0x4e3e834f // smlal2 v15.8h, v26.16b, v30.16b
+	WORD $0x4e6029f4 // saddlp v20.4s, v15.8h
+	WORD $0x3cc140d0 // ldur q16, [x6, #20]
+	WORD $0x6f0c0617 // ushr v23, v16, #4 of 8 bits
+	WORD $0x4e211e10 // and v16.16b, v16.16b, v1.16b
+	WORD $0x4e100050 // tbl v16.16b, v2.16b, v16.16b
+	WORD $0x4e170057 // tbl v23.16b, v2.16b, v23.16b
+	WORD $0x4ed73a0d // zip1 v13.2d, v16.2d, v23.2d
+	WORD $0x4ed77a10 // zip2 v16.2d, v16.2d, v23.2d
+	WORD $0x0e38c1b6 // smull v22.8h, v13.8b, v24.8b
+	WORD $0x4e3881b6 // smlal2 v22.8h, v13.16b, v24.16b
+	WORD $0x4e602add // saddlp v29.4s, v22.8h
+	WORD $0x0e3ec208 // smull v8.8h, v16.8b, v30.8b
+	WORD $0x4e3e8208 // smlal2 v8.8h, v16.16b, v30.16b
+	WORD $0x4e602915 // saddlp v21.4s, v8.8h
+	WORD $0x3cc140eb // ldur q11, [x7, #20]
+	WORD $0x6f0c056c // ushr v12, v11, #4 of 8 bits
+	WORD $0x4e211d6b // and v11.16b, v11.16b, v1.16b
+	WORD $0x4e0b004b // tbl v11.16b, v2.16b, v11.16b
+	WORD $0x4e0c004c // tbl v12.16b, v2.16b, v12.16b
+	WORD $0x4ecc3966 // zip1 v6.2d, v11.2d, v12.2d
+	WORD $0x4ecc796b // zip2 v11.2d, v11.2d, v12.2d
+	WORD $0x0e38c0c7 // smull v7.8h, v6.8b, v24.8b
+	WORD $0x4e3880c7 // smlal2 v7.8h, v6.16b, v24.16b
+	WORD $0x4e6028f2 // saddlp v18.4s, v7.8h
+	WORD $0x0e3ec16a // smull v10.8h, v11.8b, v30.8b
+	WORD $0x4e3e816a // smlal2 v10.8h, v11.16b, v30.16b
+	WORD $0x4e602951 // saddlp v17.4s, v10.8h
+	WORD $0x4ebcbf7b // addp v27.4s, v27.4s, v28.4s
+	WORD $0x4eb2bfbd // addp v29.4s, v29.4s, v18.4s
+	WORD $0x4ebdbf7b // addp v27.4s, v27.4s, v29.4s
+	WORD $0x4f00e40e // movi v14.16b, #0
+	ADD $2, R4, R16
+	VLD1 (R16), V14.B[0]
+	ADD $2, R5, R16
+	VLD1 (R16), V14.B[2]
+	ADD $2, R6, R16
+	VLD1 (R16), V14.B[4]
+	ADD $2, R7, R16
+	VLD1 (R16), V14.B[6]
+	WORD $0x6e638dcf // cmeq v15.8h, v14.8h, v3.8h
+	WORD $0x4f1755ce // shl v14, v14, #7 of 16 bits
+	WORD $0x4e241dce // and v14.16b, v14.16b, v4.16b
+	WORD $0x4e6f1dce // bic v14.16b, v14.16b, v15.16b
+	WORD $0x0e2179ce // fcvtl v14.4s, v14.4h
+	WORD $0x6e25ddce // fmul v14.4s, v14.4s, v5.4s
+	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
+	WORD $0x4f9f91ce // fmul.4s v14, v14, v31[0]
+	WORD $0x6e2edf7b // fmul v27.4s, v27.4s, v14.4s
+	WORD $0x4e3bd400 // fadd v0.4s, v0.4s, v27.4s
+	WORD $0x4eb4be73 // addp v19.4s, v19.4s, v20.4s
+	WORD $0x4eb1beb5 // addp v21.4s, v21.4s, v17.4s
+	WORD $0x4eb5be73 // addp v19.4s, v19.4s, v21.4s
+	WORD $0x4f00e41a // movi v26.16b, #0
+	ADD $3, R4, R16
+	VLD1 (R16), V26.B[0]
+	ADD $3, R5, R16
+	VLD1 (R16), V26.B[2]
+	ADD $3, R6, R16
+	VLD1 (R16), V26.B[4]
+	ADD $3, R7, R16
+	VLD1 (R16), V26.B[6]
+	WORD $0x6e638f49 // cmeq v9.8h, v26.8h, v3.8h
+	WORD $0x4f17575a // shl v26, v26, #7 of 16 bits
+	WORD $0x4e241f5a // and v26.16b, v26.16b, v4.16b
+	WORD $0x4e691f5a // bic v26.16b, v26.16b, v9.16b
+	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	WORD $0x6e25df5a // fmul v26.4s, v26.4s, v5.4s
+	WORD $0x4e21da73 // scvtf v19.4s, v19.4s
+	WORD $0x4f9f935a // fmul.4s v26, v26, v31[0]
+	WORD $0x6e3ade73 // fmul v19.4s, v19.4s, v26.4s
+	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
+	ADD $36, R4, R4
+	ADD $36, R5, R5
+	ADD $36, R6, R6
+	ADD $36, R7, R7
+	ADD $96, R8, R8
+	SUBS $1, R9, R9
+	BNE block46
+	WORD $0x3d800000 // str q0, [x0, #0]
+	ADD $16, R0, R0
+	ADD R2<<2, R1, R1
+	SUBS $1, R3, R3
+	BNE group45
 	RET
 
 DATA c0<>+0(SB)/8, $0x0000000800000008
@@ -5572,3 +17224,63 @@ GLOBL c25<>(SB), RODATA|NOPTR, $16
 DATA c26<>+0(SB)/8, $0xfffffff6fffffff8
 DATA c26<>+8(SB)/8, $0xfffffff2fffffff4
 GLOBL c26<>(SB), RODATA|NOPTR, $16
+
+DATA c27<>+0(SB)/8, $0x3e0000003e000000
+DATA c27<>+8(SB)/8, $0x3e0000003e000000
+GLOBL c27<>(SB), RODATA|NOPTR, $16
+
+DATA c28<>+0(SB)/8, $0x3e8000003e800000
+DATA c28<>+8(SB)/8, $0x3e8000003e800000
+GLOBL c28<>(SB), RODATA|NOPTR, $16
+
+DATA c29<>+0(SB)/8, $0x0f0e0d0c0b0a0908
+DATA c29<>+8(SB)/8, $0x0f0e0d0c0b0a0908
+GLOBL c29<>(SB), RODATA|NOPTR, $16
+
+DATA c30<>+0(SB)/8, $0x0007000700070007
+DATA c30<>+8(SB)/8, $0x0007000700070007
+GLOBL c30<>(SB), RODATA|NOPTR, $16
+
+DATA c31<>+0(SB)/8, $0x0001000100010001
+DATA c31<>+8(SB)/8, $0x0001000100010001
+GLOBL c31<>(SB), RODATA|NOPTR, $16
+
+DATA c32<>+0(SB)/8, $0x0000000700000007
+DATA c32<>+8(SB)/8, $0x0000000700000007
+GLOBL c32<>(SB), RODATA|NOPTR, $16
+
+DATA c33<>+0(SB)/8, $0xfffffffd00000000
+DATA c33<>+8(SB)/8, $0xfffffff7fffffffa
+GLOBL c33<>(SB), RODATA|NOPTR, $16
+
+DATA c34<>+0(SB)/8, $0x8080090880800908
+DATA c34<>+8(SB)/8, $0x8080090880800908
+GLOBL c34<>(SB), RODATA|NOPTR, $16
+
+DATA c35<>+0(SB)/8, $0x80800b0a80800b0a
+DATA c35<>+8(SB)/8, $0x80800b0a80800b0a
+GLOBL c35<>(SB), RODATA|NOPTR, $16
+
+DATA c36<>+0(SB)/8, $0x80800d0c80800d0c
+DATA c36<>+8(SB)/8, $0x80800d0c80800d0c
+GLOBL c36<>(SB), RODATA|NOPTR, $16
+
+DATA c37<>+0(SB)/8, $0x80800f0e80800f0e
+DATA c37<>+8(SB)/8, $0x80800f0e80800f0e
+GLOBL c37<>(SB), RODATA|NOPTR, $16
+
+DATA c38<>+0(SB)/8, $0x0303030301010101
+DATA c38<>+8(SB)/8, $0x1b1b1b1b09090909
+GLOBL c38<>(SB), RODATA|NOPTR, $16
+
+DATA c39<>+0(SB)/8, $0x007f007f007f007f
+DATA c39<>+8(SB)/8, $0x007f007f007f007f
+GLOBL c39<>(SB), RODATA|NOPTR, $16
+
+DATA c40<>+0(SB)/8, $0x3f803f803f803f80
+DATA c40<>+8(SB)/8, $0x3f803f803f803f80
+GLOBL c40<>(SB), RODATA|NOPTR, $16
+
+DATA c41<>+0(SB)/8, $0x4300000043000000
+DATA c41<>+8(SB)/8, $0x4300000043000000
+GLOBL c41<>(SB), RODATA|NOPTR, $16

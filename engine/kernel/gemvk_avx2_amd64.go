@@ -39,9 +39,3 @@ func gemvQ6KAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x 
 //
 //go:noescape
 func gemvIQ4XSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
-
-// gemvUnpackedAVX2 multiplies rows of quant.Unpacked with a Q8_K vector.
-// dotUnpacked is its twin in Go.
-//
-//go:noescape
-func gemvUnpackedAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)

@@ -5,55 +5,55 @@
 package kernel
 
 // gemvIQ2XXSAVX2 multiplies rows of IQ2_XXS with a Q8_K vector.
-// dotIQ2XXS is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvIQ2XXSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ2XSAVX2 multiplies rows of IQ2_XS with a Q8_K vector.
-// dotIQ2XS is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvIQ2XSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ2SAVX2 multiplies rows of IQ2_S with a Q8_K vector.
-// dotIQ2S is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvIQ2SAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ3XXSAVX2 multiplies rows of IQ3_XXS with a Q8_K vector.
-// dotIQ3XXS is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvIQ3XXSAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ3SAVX2 multiplies rows of IQ3_S with a Q8_K vector.
-// dotIQ3S is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvIQ3SAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ1SAVX2 multiplies rows of IQ1_S with a Q8_K vector.
-// dotIQ1S is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvIQ1SAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvIQ1MAVX2 multiplies rows of IQ1_M with a Q8_K vector.
-// dotIQ1M is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvIQ1MAVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvTQ10AVX2 multiplies rows of TQ1_0 with a Q8_K vector.
-// dotTQ10 is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvTQ10AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)
 
 // gemvTQ20AVX2 multiplies rows of TQ2_0 with a Q8_K vector.
-// dotTQ20 is its twin in Go.
+// dotUnpacked is its twin in Go.
 //
 //go:noescape
 func gemvTQ20AVX2(dst *float32, w *byte, rowBytes int, blocks int, groups int, x *byte)

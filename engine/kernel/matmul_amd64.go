@@ -64,9 +64,6 @@ var gemvKernels = [...][64]gemvKernel{
 	},
 }
 
-// unpackedKernels are indexed by instruction set.
-var unpackedKernels = [...]gemvKernel{isa.AVX2: gemvUnpackedAVX2, isa.AVX512: gemvUnpackedAVX2}
-
 // floatKernels are indexed by instruction set and quant.Type. Wider vectors
 // would not help: memory is the limit.
 var floatKernels = [...][64]floatKernel{

@@ -13,39 +13,56 @@ const gemvRows = 4
 // gemvKernels are indexed by instruction set and quant.Type.
 var gemvKernels = [...][64]gemvKernel{
 	isa.NEON: {
-		quant.Q8_0:   gemvQ8_0NEON,
-		quant.Q4_0:   gemvQ4_0NEON,
-		quant.Q4_1:   gemvQ4_1NEON,
-		quant.Q5_0:   gemvQ5_0NEON,
-		quant.Q5_1:   gemvQ5_1NEON,
-		quant.IQ4_NL: gemvIQ4NLNEON,
-		quant.MXFP4:  gemvMXFP4NEON,
-		quant.Q2_K:   gemvQ2KNEON,
-		quant.Q3_K:   gemvQ3KNEON,
-		quant.Q4_K:   gemvQ4KNEON,
-		quant.Q5_K:   gemvQ5KNEON,
-		quant.Q6_K:   gemvQ6KNEON,
-		quant.IQ4_XS: gemvIQ4XSNEON,
+		quant.Q8_0:    gemvQ8_0NEON,
+		quant.Q4_0:    gemvQ4_0NEON,
+		quant.Q4_1:    gemvQ4_1NEON,
+		quant.Q5_0:    gemvQ5_0NEON,
+		quant.Q5_1:    gemvQ5_1NEON,
+		quant.IQ4_NL:  gemvIQ4NLNEON,
+		quant.MXFP4:   gemvMXFP4NEON,
+		quant.Q2_K:    gemvQ2KNEON,
+		quant.Q3_K:    gemvQ3KNEON,
+		quant.Q4_K:    gemvQ4KNEON,
+		quant.Q5_K:    gemvQ5KNEON,
+		quant.Q6_K:    gemvQ6KNEON,
+		quant.IQ4_XS:  gemvIQ4XSNEON,
+		quant.IQ2_XXS: gemvIQ2XXSNEON,
+		quant.IQ2_XS:  gemvIQ2XSNEON,
+		quant.IQ2_S:   gemvIQ2SNEON,
+		quant.IQ3_XXS: gemvIQ3XXSNEON,
+		quant.IQ3_S:   gemvIQ3SNEON,
+		quant.IQ1_S:   gemvIQ1SNEON,
+		quant.IQ1_M:   gemvIQ1MNEON,
+		quant.TQ1_0:   gemvTQ10NEON,
+		quant.TQ2_0:   gemvTQ20NEON,
+		quant.NVFP4:   gemvNVFP4NEON,
 	},
 	isa.DotProd: {
-		quant.Q8_0:   gemvQ8_0DotProd,
-		quant.Q4_0:   gemvQ4_0DotProd,
-		quant.Q4_1:   gemvQ4_1DotProd,
-		quant.Q5_0:   gemvQ5_0DotProd,
-		quant.Q5_1:   gemvQ5_1DotProd,
-		quant.IQ4_NL: gemvIQ4NLDotProd,
-		quant.MXFP4:  gemvMXFP4DotProd,
-		quant.Q2_K:   gemvQ2KDotProd,
-		quant.Q3_K:   gemvQ3KDotProd,
-		quant.Q4_K:   gemvQ4KDotProd,
-		quant.Q5_K:   gemvQ5KDotProd,
-		quant.Q6_K:   gemvQ6KDotProd,
-		quant.IQ4_XS: gemvIQ4XSDotProd,
+		quant.Q8_0:    gemvQ8_0DotProd,
+		quant.Q4_0:    gemvQ4_0DotProd,
+		quant.Q4_1:    gemvQ4_1DotProd,
+		quant.Q5_0:    gemvQ5_0DotProd,
+		quant.Q5_1:    gemvQ5_1DotProd,
+		quant.IQ4_NL:  gemvIQ4NLDotProd,
+		quant.MXFP4:   gemvMXFP4DotProd,
+		quant.Q2_K:    gemvQ2KDotProd,
+		quant.Q3_K:    gemvQ3KDotProd,
+		quant.Q4_K:    gemvQ4KDotProd,
+		quant.Q5_K:    gemvQ5KDotProd,
+		quant.Q6_K:    gemvQ6KDotProd,
+		quant.IQ4_XS:  gemvIQ4XSDotProd,
+		quant.IQ2_XXS: gemvIQ2XXSDotProd,
+		quant.IQ2_XS:  gemvIQ2XSDotProd,
+		quant.IQ2_S:   gemvIQ2SDotProd,
+		quant.IQ3_XXS: gemvIQ3XXSDotProd,
+		quant.IQ3_S:   gemvIQ3SDotProd,
+		quant.IQ1_S:   gemvIQ1SDotProd,
+		quant.IQ1_M:   gemvIQ1MDotProd,
+		quant.TQ1_0:   gemvTQ10DotProd,
+		quant.TQ2_0:   gemvTQ20DotProd,
+		quant.NVFP4:   gemvNVFP4DotProd,
 	},
 }
-
-// unpackedKernels are indexed by instruction set.
-var unpackedKernels = [...]gemvKernel{isa.NEON: gemvUnpackedNEON, isa.DotProd: gemvUnpackedDotProd}
 
 // floatKernels are indexed by instruction set and quant.Type.
 var floatKernels = [...][64]floatKernel{
@@ -88,5 +105,5 @@ var unpackedGemm = [...]gemmKernel{
 	isa.DotProd: {pack: tileUnpacked, tileKernel: tileK16DotProd},
 }
 
-// unpackKernels are indexed by instruction set and quant.Type.
+// unpackKernels are indexed by instruction set and quant.Type: Go does it.
 var unpackKernels [isa.DotProd + 1][64]unpackKernel

@@ -5,12 +5,11 @@ package kernel
 const gemvRows = 8
 
 var (
-	gemvKernels     [1][64]gemvKernel
-	floatKernels    [1][64]floatKernel
-	gemmKernels     [1][64]gemmKernel
-	unpackedKernels [1]gemvKernel
-	unpackedGemm    [1]gemmKernel
-	unpackKernels   [1][64]unpackKernel
+	gemvKernels   [1][64]gemvKernel
+	floatKernels  [1][64]floatKernel
+	gemmKernels   [1][64]gemmKernel
+	unpackedGemm  [1]gemmKernel
+	unpackKernels [1][64]unpackKernel
 )
 
 func fillBooks() {}

@@ -111,6 +111,14 @@ var (
 	zip1D = same("zip1", 0x4ec03800, "2d")
 	zip2D = same("zip2", 0x4ec07800, "2d")
 
+	eor   = same("eor", 0x6e201c00, "16b")
+	addB  = same("add", 0x4e208400, "16b")
+	mulB  = same("mul", 0x4e209c00, "16b")
+	cmhiB = same("cmhi", 0x6e203400, "16b")
+	cmeqH = same("cmeq", 0x6e608c00, "8h")
+	zip2B = same("zip2", 0x4e007800, "16b")
+	uzp2S = same("uzp2", 0x4e805800, "4s")
+
 	fmul  = same("fmul", 0x6e20dc00, "4s")
 	fadd  = same("fadd", 0x4e20d400, "4s")
 	fsub  = same("fsub", 0x4ea0d400, "4s")
@@ -152,6 +160,7 @@ var (
 	sqxtn2H = op2{"sqxtn2", 0x4e214800, [2]string{"16b", "8h"}}
 	negS    = op2{"neg", 0x6ea0b800, [2]string{"4s", "4s"}}
 	umaxv   = op2{"umaxv", 0x6eb0a800, [2]string{"s", "4s"}}
+	not     = op2{"not", 0x6e205800, [2]string{"16b", "16b"}}
 	addv    = op2{"addv", 0x4eb1b800, [2]string{"s", "4s"}}
 )
 
@@ -159,7 +168,7 @@ func (a *arm) un(o op2, d, n v) {
 	a.word(o.enc|uint32(n)<<5|uint32(d), "%s v%d.%s, v%d.%s", o.name, d, o.arr[0], n, o.arr[1])
 }
 
-// Shifts by n of bytes (size 8) or of dwords (size 32).
+// Shifts by n of bytes (size 8), words (16) or dwords (32).
 func (a *arm) ushr(size int, d, s v, n int) {
 	a.word(0x6f000400|uint32(2*size-n)<<16|uint32(s)<<5|uint32(d), "ushr v%d, v%d, #%d of %d bits", d, s, n, size)
 }
@@ -276,11 +285,11 @@ var armFiles = []struct {
 	{"gemv_neon_arm64", false, func(a *arm) {
 		a.gemvs32()
 		a.gemvsK()
-		a.gemvUnpacked()
+		a.gemvsLow()
 	}},
 	{"gemv_dotprod_arm64", true, func(a *arm) {
 		a.gemvs32()
 		a.gemvsK()
-		a.gemvUnpacked()
+		a.gemvsLow()
 	}},
 }

@@ -95,15 +95,6 @@ func (a *arm) halves(off int) v {
 	return r
 }
 
-// floats brings the floats at off of each row's block.
-func (a *arm) floats(off int) v {
-	r := a.get()
-	for i := range 4 {
-		a.line("VLD1 (%s), V%d.S[%d]", a.pointer(rRow+i, off), r, i)
-	}
-	return r
-}
-
 // halfPairs does so with two f16 at off.
 func (a *arm) halfPairs(off int) (x, y v) {
 	x, y = a.get(), a.get()

@@ -40,8 +40,8 @@ func (a *arm) gemvK(name string, wBytes, group int, mins bool, setup func(*armGe
 			g.ldq(x, rX, blockKScale)
 			if !mins {
 				d := v(0)
-				if s.scale < 0 {
-					d = g.floats(-s.scale)
+				if s.d != nil {
+					d = s.d()
 				} else {
 					d = g.halves(s.scale)
 				}
@@ -66,7 +66,8 @@ func (a *arm) gemvK(name string, wBytes, group int, mins bool, setup func(*armGe
 
 // armSuper is what differs between the superblock types.
 type armSuper struct {
-	scale  int                                     // where d stands; negative if it is a float32
+	scale  int                                     // where the f16 d stands
+	d      func() v                                // brings it, if it is not what stands there
 	unpack func(i int, sum v) (scales []v, mins v) // see gemvK
 	codes  func(i, e int) []v                      // registers of 16 codes each
 	step   int                                     // how many
@@ -189,12 +190,12 @@ func (a *arm) fill(b byte) v {
 func (a *arm) gemvsK() {
 	a.gemvK("Q4K", 144, 32, true, func(g *armGemv) armSuper {
 		low := g.fill(15)
-		return armSuper{0, g.scaleMins(), g.pairsAt(low, func(e int) int { return 16 + e/2 }), 4}
+		return armSuper{0, nil, g.scaleMins(), g.pairsAt(low, func(e int) int { return 16 + e/2 }), 4}
 	})
 	a.gemvK("Q5K", 176, 32, true, func(g *armGemv) armSuper {
 		low, ten := g.fill(15), g.fill(16)
 		pairs := g.pairsAt(low, func(e int) int { return 48 + e/2 })
-		return armSuper{0, g.scaleMins(), func(i, e int) []v {
+		return armSuper{0, nil, g.scaleMins(), func(i, e int) []v {
 			q := pairs(i, e)
 			for k, r := range q {
 				g.orBits(r, i, 16+k%2*16, (e+16*k)/32, 4, ten)
@@ -219,7 +220,7 @@ func (a *arm) gemvsK() {
 	}
 	a.gemvK("Q2K", 84, 16, true, func(g *armGemv) armSuper {
 		low := g.fill(15)
-		return armSuper{80, func(i int, sum v) ([]v, v) {
+		return armSuper{80, nil, func(i int, sum v) ([]v, v) {
 			s, m := g.nibbles(low, i, 0)
 			mins := g.weigh16(m, false)
 			g.put(m)
@@ -235,7 +236,7 @@ func (a *arm) gemvsK() {
 		hiShift := g.keep(dwords(0, 0xfffffffe, m4, 0xfffffffa)...)
 		bias := g.fill(32)
 		two := twoBits(g, 32)
-		return armSuper{108, func(i int, sum v) ([]v, v) {
+		return armSuper{108, nil, func(i int, sum v) ([]v, v) {
 			p, q := g.get(), g.get()
 			g.ldq(p, rRow+i, 94)
 			g.do(tbl, q, p, hi)
@@ -260,7 +261,7 @@ func (a *arm) gemvsK() {
 	})
 	a.gemvK("Q6K", 210, 16, false, func(g *armGemv) armSuper {
 		low, top := g.fill(15), g.fill(0x30)
-		return armSuper{208, func(i int, sum v) ([]v, v) {
+		return armSuper{208, nil, func(i int, sum v) ([]v, v) {
 			p := g.get()
 			g.ldq(p, rRow+i, 192)
 			g.unbias(sum, p, 5)
@@ -292,7 +293,7 @@ func (a *arm) gemvsK() {
 			s := uint32(-8 * k)
 			hiShift[k] = g.keep(dwords(s, s-2, s-4, s-6)...)
 		}
-		return armSuper{0, func(i int, sum v) (scales []v, _ v) {
+		return armSuper{0, nil, func(i int, sum v) (scales []v, _ v) {
 			p, q := g.get(), g.get()
 			g.ldq(p, rRow+i, 0)
 			for k := range lo {
@@ -313,27 +314,6 @@ func (a *arm) gemvsK() {
 		}, func(i, e int) []v {
 			l, h := table(g.nibbles(low, i, 8+e/2))
 			return []v{l, h}
-		}, 2}
-	})
-}
-
-func (a *arm) gemvUnpacked() {
-	a.gemvK("Unpacked", unpackedBytes, 16, false, func(g *armGemv) armSuper {
-		return armSuper{-unpackedD, func(i int, sum v) (scales []v, _ v) {
-			for k := range 2 {
-				p, x, y := g.get(), g.get(), g.get()
-				g.ldq(p, rRow+i, unpackedScales+16*k)
-				g.un(sxtlH, x, p)
-				g.un(sxtl2H, y, p)
-				g.put(p)
-				scales = append(scales, x, y)
-			}
-			return scales, 0
-		}, func(i, e int) []v {
-			x, y := g.get(), g.get()
-			g.ldq(x, rRow+i, e)
-			g.ldq(y, rRow+i, e+16)
-			return []v{x, y}
 		}, 2}
 	})
 }

@@ -226,7 +226,6 @@ func (g *gen) gemvK() {
 	g.gemvQ5K()
 	g.gemvQ6K()
 	g.gemvIQ4XS()
-	g.gemvUnpacked()
 }
 
 func (g *gen) packs() {

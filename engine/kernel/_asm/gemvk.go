@@ -393,27 +393,3 @@ const (
 	unpackedD      = 288
 	unpackedBytes  = 292
 )
-
-func (g *gen) gemvUnpacked() {
-	g.gemv("Unpacked", "multiplies rows of quant.Unpacked with a Q8_K vector.", unpackedBytes, blockKBytes, func(v *gemv) func() {
-		s := v.super(0)
-		return func() {
-			sum := v.sum8(func(i int) reg.VecVirtual {
-				acc, t := v.YMM(), v.YMM()
-				v.VMOVDQU(v.at(i, unpackedScales), t)
-				s.evenOddWords(t)
-				for k := range 8 {
-					w, x := v.YMM(), v.YMM()
-					v.VMOVDQU(v.at(i, 32*k), w)
-					v.VMOVDQU(s.codes(32*k), x)
-					v.VPSIGNB(w, x, x)
-					v.VPABSB(w, w)
-					v.VPMADDUBSW(x, w, w)
-					s.weigh(acc, w, s.scale16(t, k), k == 0)
-				}
-				return acc
-			})
-			v.accumulate(sum, v.floats(unpackedD), blockKScale)
-		}
-	})
-}

@@ -141,7 +141,15 @@ var command = []string{"go", "generate", "./engine/kernel"}
 
 // twin says in a kernel's comment which Go function computes the same, readably: for
 // a kernel of one weight type the function dot and its name.
-func twin(name string) string { return "\ndot" + name + " is its twin in Go." }
+func twin(name string) string {
+	switch name[:2] {
+	case "IQ", "TQ":
+		if name[2] < '4' { // the types that quant.Unpack takes
+			name = "Unpacked"
+		}
+	}
+	return "\ndot" + name + " is its twin in Go."
+}
 
 // twins says so for a kernel that many types share.
 const twins = "\nIts twins in Go are the dot functions of the types that are packed for it."
