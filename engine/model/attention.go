@@ -223,20 +223,21 @@ func (a *attention) add(s *stream, mem layerState) error {
 	qd, kd, vd, od := a.heads*a.keyDim, a.kvHeads*a.keyDim, a.kvHeads*a.valDim, a.heads*a.valDim
 	w := a.scratch
 	s.in(a.entry, a.inputs)
-	products, n := [4]product{{a.q, w.q, qd}, {a.k, w.k, kd}, {a.v, w.v, vd}}, 3
-	switch a.gate {
-	case queryGate:
+	var room [4]product
+	products := append(room[:0], product{a.q, w.q, qd})
+	if a.gate == queryGate {
 		products[0] = product{a.q, w.gates, 2 * qd}
-	case softplusGate:
-		products[3], n = product{a.gateRows, w.gates, a.gateRows.Rows}, 4
 	}
-	switch {
-	case a.k == nil:
-		products[1], n = products[3], n-2
-	case a.v == nil:
-		products[2], n = products[3], n-1
+	if a.k != nil {
+		products = append(products, product{a.k, w.k, kd})
 	}
-	s.linear.run(s.Compute, s.acts, products[:n]...)
+	if a.v != nil {
+		products = append(products, product{a.v, w.v, vd})
+	}
+	if a.gate == softplusGate {
+		products = append(products, product{a.gateRows, w.gates, a.gateRows.Rows})
+	}
+	s.linear.run(s.Compute, s.acts, products...)
 	if a.rope != nil {
 		a.rope.turnTo(s.pos, s.n)
 	}

@@ -234,7 +234,7 @@ func (a *latent) add(s *stream, mem layerState) error {
 	}
 	kv := mem.(kvLayer).KV
 	s.in(a.entry, a.inputs)
-	products, n := [4]product{{}, {a.kva, w.kva, a.rank + a.rope}}, 2
+	products, n := [mostProducts]product{{}, {a.kva, w.kva, a.rank + a.rope}}, 2
 	if a.gated {
 		products[2], n = product{a.gate, w.gate, a.heads}, 3
 	}
