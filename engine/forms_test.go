@@ -137,6 +137,8 @@ func TestFamiliesStream(t *testing.T) {
 		"qwen35moe",
 		"qwen35moe-nextn",
 		"qwen3next",
+		"qwen4exp",
+		"qwen4exp-qsa",
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultConfig()

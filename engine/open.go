@@ -310,6 +310,7 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 	layout := s.arch.Info().Experts
 	if !s.cfg.Stream {
 		s.registry.BindStreamed(s.shards())
+		s.compute.Rows = expert.MappedRows(s.shards())
 		s.compute.Experts = expert.NewMapped(layout, s.shards())
 		return nil
 	}
@@ -329,6 +330,13 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 	}
 	s.streamer.SetReader(s.reader)
 	s.compute.Experts = s.streamer
+	if n := s.registry.LongestRow(); n > 0 {
+		if s.rows, err = expert.NewReadRows(s.files, n); err != nil {
+			return err
+		}
+		s.rows.SetReader(s.reader)
+		s.compute.Rows = s.rows
+	}
 	return nil
 }
 

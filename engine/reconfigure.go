@@ -156,6 +156,9 @@ func (s *Session) reopen(between func() error) error {
 	if s.streamer != nil {
 		s.streamer.SetReader(s.reader)
 	}
+	if s.rows != nil {
+		s.rows.SetReader(s.reader)
+	}
 	return err
 }
 

@@ -51,6 +51,7 @@ type Session struct {
 	mostLanes  int              // see MostLanes
 	engineNote string           // why the reader is not what was asked for
 	streamer   *expert.Streamer // nil with --moe-stream=false
+	rows       *expert.ReadRows // nil unless the model has tables that it gathers from
 
 	forced *forcedRoute // nil unless routes come from a trace
 
@@ -142,6 +143,7 @@ func (s *Session) Close() error {
 		}
 		closeIf(s.reader, s.reader != nil)
 		closeIf(s.streamer, s.streamer != nil)
+		closeIf(s.rows, s.rows != nil)
 		closeIf(s.state, s.state != nil)
 		closeIf(s.dense, s.dense != nil)
 		errs = append(errs, unmapAll(s.mappings), s.meter.close())

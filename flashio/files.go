@@ -149,5 +149,15 @@ func (s *Files) Window(file int, offset, length int64) (Window, error) {
 	}, nil
 }
 
+// MostWindow returns the length of the largest window around length bytes, wherever
+// they lie.
+func (s *Files) MostWindow(length int) int {
+	n := alignUp(int64(length)+s.align-1, s.align)
+	if s.round > 0 {
+		n = alignUp(n, s.round)
+	}
+	return int(n)
+}
+
 // alignUp rounds n up to a multiple of a, a power of two.
 func alignUp(n, a int64) int64 { return (n + a - 1) &^ (a - 1) }

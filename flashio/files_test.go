@@ -98,6 +98,9 @@ func TestWindowsAreRounded(t *testing.T) {
 		if want < 0 {
 			want = end - int(w.Offset)
 		}
+		if most := s.MostWindow(int(c.n)); w.Length > most {
+			t.Errorf("%d bytes at %d: a window of %d bytes, the most should be %d", c.n, c.off, w.Length, most)
+		}
 		if w.Length != want {
 			t.Errorf("%d bytes at %d: window of %d KiB, want %d", c.n, c.off, w.Length/k, want/k)
 		}

@@ -61,6 +61,8 @@ type Compute struct {
 	Pool     *pool.Pool
 	Numerics kernel.Numerics
 	Experts  expert.Source
+	// Rows reads the tables that are gathered from; only models with such tables need it.
+	Rows expert.Rows
 	// OnRoute, if set, learns of every layer's routing: ids and weights are
 	// [tokens x k] token-major, in rank order, valid during the call.
 	OnRoute func(layer, tokens int, ids []int32, weights []float32)

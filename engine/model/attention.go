@@ -58,13 +58,14 @@ type attention struct {
 	attentionSpec
 	entry        entry
 	q, k, v, o   *Weight
-	qNorm, kNorm *Weight   // [keyDim] or, wide, [heads*keyDim] and [kvHeads*keyDim]
-	sinkScores   *Weight   // [heads]
-	gateRows     *Weight   // of a softplus gate: [embd x heads] or [embd x heads*valDim]
-	vNorm        []float32 // [valDim] ones, where values are normed
-	postNorm     *Weight   // [embd]; nil: none
-	inputs       []*Weight // q, k and v
-	outputs      []*Weight // o
+	qNorm, kNorm *Weight     // [keyDim] or, wide, [heads*keyDim] and [kvHeads*keyDim]
+	sinkScores   *Weight     // [heads]
+	vNorm        []float32   // [valDim] ones, where values are normed
+	postNorm     *Weight     // [embd]; nil: none
+	index        *blockIndex // which keys a token sees; nil: all
+	gateRows     *Weight     // of a softplus gate: [embd x heads] or [embd x heads*valDim]
+	inputs       []*Weight   // q, k and v
+	outputs      []*Weight   // o
 
 	s       *stream
 	scratch *attentionScratch
@@ -189,7 +190,17 @@ func (a *attention) memory(ctx int, kv attn.KVType) layerSpec {
 		// Who takes the keys comes when the whole batch is there.
 		spec.Window, spec.Whole = a.window, a.lent
 	}
+	if a.index != nil {
+		return partSpecs{list: append([]layerSpec{kvSpec{spec}}, a.index.specs(ctx, kv)...)}
+	}
 	return kvSpec{spec}
+}
+
+// chooseBy has an index choose the keys that a token sees. The block must have a
+// rotation, and no window.
+func (a *attention) chooseBy(x *blockIndex) {
+	a.index = x
+	a.inputs = append(a.inputs, x.q, x.k)
 }
 
 func (a *attention) prepare(s *stream) (err error) {
@@ -215,15 +226,21 @@ func (a *attention) prepare(s *stream) (err error) {
 			v: make([]float32, n*a.kvHeads*a.valDim), out: make([]float32, n*a.heads*a.valDim), gates: make([]float32, n*a.gateWidth())}
 		return w, nil
 	})
+	if err == nil && a.index != nil {
+		err = a.index.prepare(s, a.rope)
+	}
 	return err
 }
 
 func (a *attention) add(s *stream, mem layerState) error {
+	if p, ok := mem.(*parts); ok {
+		mem, a.index.blocks, a.index.open = p.list[0], p.list[1].(*indexKeys), p.list[2].(*recurrentLayer)
+	}
 	kv := mem.(kvLayer).KV
 	qd, kd, vd, od := a.heads*a.keyDim, a.kvHeads*a.keyDim, a.kvHeads*a.valDim, a.heads*a.valDim
 	w := a.scratch
 	s.in(a.entry, a.inputs)
-	var room [4]product
+	var room [mostProducts]product
 	products := append(room[:0], product{a.q, w.q, qd})
 	if a.gate == queryGate {
 		products[0] = product{a.q, w.gates, 2 * qd}
@@ -237,11 +254,18 @@ func (a *attention) add(s *stream, mem layerState) error {
 	if a.gate == softplusGate {
 		products = append(products, product{a.gateRows, w.gates, a.gateRows.Rows})
 	}
+	if x := a.index; x != nil {
+		x.chosen.begin(s, x.blocks)
+		products = append(products, product{x.q, x.chosen.queries, x.heads * x.dim}, product{x.k, x.key, x.dim})
+	}
 	s.linear.run(s.Compute, s.acts, products...)
 	if a.rope != nil {
 		a.rope.turnTo(s.pos, s.n)
 	}
 	s.Pool.Run(s.n, (*attentionTurn)(a))
+	if a.index != nil {
+		a.index.choose(s, a.rope)
+	}
 	var sinks []float32
 	if a.sinkScores != nil {
 		sinks = a.sinkScores.F32
@@ -255,7 +279,11 @@ func (a *attention) add(s *stream, mem layerState) error {
 				return err
 			}
 		}
-		w.attn.Run(s.Pool, kv, w.out[t0*od:], w.q[t0*qd:], sinks, n, s.pos+t0)
+		if a.index != nil {
+			w.attn.RunSome(s.Pool, kv, w.out, w.q, sinks, a.index.seen[:n*a.index.words], nil, n)
+		} else {
+			w.attn.Run(s.Pool, kv, w.out[t0*od:], w.q[t0*qd:], sinks, n, s.pos+t0)
+		}
 	}
 	w.acts.Reset(s.n, od)
 	s.Pool.Run(s.n, (*attentionOut)(a))
@@ -287,6 +315,9 @@ func (a *attentionTurn) Do(_, t int) {
 		return
 	}
 	row := a.rope.row(t)
+	if a.index != nil {
+		a.index.token(a.s, a.rope, t)
+	}
 	a.rope.Apply(q, a.keyDim, row)
 	if a.k != nil {
 		a.rope.Apply(k, a.keyDim, row)

@@ -44,7 +44,7 @@ func load(t testing.TB, path string, num kernel.Numerics, workers, batch int) *l
 	if err := reg.Bind(func(r Range) ([]byte, error) { return shards[r.Shard][r.Offset:][:r.Size], nil }); err != nil {
 		t.Fatal(err)
 	}
-	m := &loaded{a, &Compute{Pool: pool.New(workers), Numerics: num, Experts: expert.NewMapped(a.Info().Experts, shards)}}
+	m := &loaded{a, &Compute{Pool: pool.New(workers), Numerics: num, Experts: expert.NewMapped(a.Info().Experts, shards), Rows: expert.MappedRows(shards)}}
 	t.Cleanup(m.c.Pool.Close)
 	if err := a.Prepare(m.c, batch, 512); err != nil {
 		t.Fatal(err)
@@ -123,11 +123,11 @@ var landed = []string{
 	"qwen2moe",
 	"qwen35moe", "qwen35moe-nextn",
 	"qwen3next",
+	"qwen4exp", "qwen4exp-qsa",
 }
 
 // lacking are those whose families are still to come.
 var lacking = []string{
-	"qwen4exp", "qwen4exp-qsa",
 }
 
 // TestEveryModelIsTested: each model of the conformance set is in one of the lists,
@@ -251,7 +251,11 @@ func TestFastLogits(t *testing.T) {
 			m := load(t, conform.File(t, path+".gguf"), kernel.Fast, 2, 32)
 			routes := map[int][]int32{}
 			m.c.OnRoute = func(layer, _ int, ids []int32, _ []float32) { routes[layer] = append(routes[layer], ids...) }
-			want := conform.Floats(t, name+".kv_f32_fa_off.f32")
+			reference, routing := name+".kv_f32_fa_off.f32", g.Routing.Layers
+			if len(g.Runs) == 0 { // no other engine ran it: rounding is all that lies between
+				reference, routing = name+".exact.f32", g.Exact.Routing.Layers
+			}
+			want := conform.Floats(t, reference)
 			got := m.eval(t, g.Tokens, 32, attn.KVF32)
 			most, rms := diff(t, got, want)
 			// The models with F32 weights have no quantised activations to differ in.
@@ -261,7 +265,7 @@ func TestFastLogits(t *testing.T) {
 			if tolerance := max(g.Exact.RMSNative, 1e-4); rms > tolerance {
 				t.Errorf("logits differ by %g rms, tolerance %g", rms, tolerance)
 			}
-			for _, l := range g.Routing.Layers {
+			for _, l := range routing {
 				k := len(l.TopK[0])
 				for tok, want := range l.TopK {
 					have := slices.Sorted(slices.Values(routes[l.Layer][tok*k:][:k]))
@@ -269,6 +273,10 @@ func TestFastLogits(t *testing.T) {
 						t.Errorf("layer %d, token %d routes to %v, want %v", l.Layer, tok, have, want)
 					}
 				}
+			}
+			if len(g.Runs) == 0 {
+				agree(t, m.greedy(t, g.Tokens, len(g.Exact.Greedy), attn.KVF32), g.Exact.Greedy, g.Exact.Margin, 1.5*g.Exact.MaxNative, g.Exact.Greedy)
+				return
 			}
 			main := g.Runs["kv_f32_fa_off"]
 			agree(t, m.greedy(t, g.Tokens, len(main.Greedy), attn.KVF32), main.Greedy, main.Margin, 1.5*g.Exact.MaxNative, g.Exact.Greedy)

@@ -6,6 +6,7 @@ import "bmoe/engine/kernel/vec"
 // comes before the sequence is zeros.
 type convolution struct {
 	taps, channels int
+	apart          int       // positions from one tap to the next
 	weights        []*Weight // [taps x channels], one after the other
 	bias           *Weight   // [channels]; nil: none
 
@@ -16,7 +17,7 @@ func (c *convolution) bytes() int64 { return int64(len(c.byTap)) * 4 }
 
 // convolution returns one whose channels are those of the named tensors.
 func (l *loader) convolution(taps int, channels int, names ...string) convolution {
-	c := convolution{taps: taps, channels: channels * len(names)}
+	c := convolution{taps: taps, channels: channels * len(names), apart: 1}
 	for _, name := range names {
 		// Converters leave dimensions of 1 between and behind the two that matter.
 		dims := []int{taps, channels}
@@ -56,11 +57,11 @@ func (c *convolution) prepare(s *stream) error {
 
 // run replaces channels c0 to c1-1 of the batch's rows, u [n x stride] of which the
 // first is at position pos, by the convolution, and keeps those of its input that
-// the next batch needs. tmp is scratch of convolutionRoom floats.
+// the next batch needs. tmp is scratch of room floats.
 func (c *convolution) run(u []float32, stride, n, pos int, mem *recurrentLayer, c0, c1 int, tmp []float32) {
 	w := c1 - c0
 	sum, kept := tmp[:w], tmp[w:]
-	keep := min(n, c.taps-1)
+	keep := min(n, c.rows())
 	for i := range keep {
 		copy(kept[i*w:][:w], u[(n-keep+i)*stride+c0:])
 	}
@@ -73,7 +74,7 @@ func (c *convolution) run(u []float32, stride, n, pos int, mem *recurrentLayer, 
 		}
 		for i := range c.taps {
 			var row []float32
-			if at := t - c.taps + 1 + i; at >= 0 {
+			if at := t - (c.taps-1-i)*c.apart; at >= 0 {
 				row = u[at*stride+c0:][:w]
 			} else {
 				row = mem.row(pos + at)[c0:c1]
@@ -87,5 +88,8 @@ func (c *convolution) run(u []float32, stride, n, pos int, mem *recurrentLayer, 
 	}
 }
 
+// rows returns how many rows of its input the convolution must remember.
+func (c *convolution) rows() int { return (c.taps - 1) * c.apart }
+
 // room returns how much scratch run wants for so many channels.
-func (c *convolution) room(channels int) int { return c.taps * channels }
+func (c *convolution) room(channels int) int { return (c.rows() + 1) * channels }

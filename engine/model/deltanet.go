@@ -12,7 +12,7 @@ import (
 type deltaSpec struct {
 	deltaShape
 	grouped bool // neighbouring value heads share a key head; else every keyHeads-th does
-	sigmoid bool // the output gate is a sigmoid; else silu
+	sigmoid bool // the output gate is a sigmoid, and norms have eps under the root; else silu, and eps bounds them
 }
 
 // deltaShape is what delta-net blocks must have in common to share scratch.
@@ -106,7 +106,7 @@ func (l *loader) delta(layer, embd int, spec deltaSpec) *delta {
 }
 
 func (d *delta) memory(int, attn.KVType) layerSpec {
-	return recurrentSpec{rows: d.taps - 1, channels: d.channels(), heads: d.valueHeads, keys: d.size, vals: d.size}
+	return recurrentSpec{rows: d.conv.rows(), channels: d.channels(), heads: d.valueHeads, keys: d.size, vals: d.size}
 }
 
 func (d *delta) prepare(s *stream) (err error) {
@@ -203,11 +203,17 @@ func (d *deltaIn) Do(worker, head int) {
 	for t := range n {
 		x := w.u[t*channels+c0:][:d.size]
 		vec.Silu(x)
-		switch {
-		case head < d.keyHeads:
-			vec.UnitLength(x, d.s.eps, inverseRoot(d.size))
-		case head < 2*d.keyHeads:
-			vec.UnitLength(x, d.s.eps, 1)
+		if head >= 2*d.keyHeads {
+			continue
+		}
+		scale := float32(1)
+		if head < d.keyHeads {
+			scale = inverseRoot(d.size)
+		}
+		if d.sigmoid {
+			vec.UnitLengthPlus(x, d.s.eps, scale)
+		} else {
+			vec.UnitLength(x, d.s.eps, scale)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (l *loader) kda(layer, embd int, shape kdaShape) *kda {
 }
 
 func (k *kda) memory(int, attn.KVType) layerSpec {
-	return recurrentSpec{rows: k.taps - 1, channels: 3 * k.inner(), heads: k.heads, keys: k.size, vals: k.size}
+	return recurrentSpec{rows: k.conv.rows(), channels: 3 * k.inner(), heads: k.heads, keys: k.size, vals: k.size}
 }
 
 func (k *kda) prepare(s *stream) (err error) {

@@ -89,7 +89,7 @@ func (l *loader) mamba(layer, embd int, shape mambaShape) *mamba {
 // The matrix of a head is kept as [state x dim], so that what is read from it are sums
 // down its columns.
 func (m *mamba) memory(int, attn.KVType) layerSpec {
-	return recurrentSpec{rows: m.taps - 1, channels: m.channels(), heads: m.heads, keys: m.state, vals: m.dim}
+	return recurrentSpec{rows: m.conv.rows(), channels: m.channels(), heads: m.heads, keys: m.state, vals: m.dim}
 }
 
 func (m *mamba) prepare(s *stream) (err error) {

@@ -15,7 +15,7 @@ import (
 )
 
 // recurrent are models with layers that go back to marks only.
-var recurrent = []string{"qwen35moe", "qwen3next", "lfm2moe", "nemotron_h_moe", "bailingmoe3"}
+var recurrent = []string{"qwen35moe", "qwen3next", "lfm2moe", "nemotron_h_moe", "bailingmoe3", "qwen4exp", "qwen4exp-qsa"}
 
 // TestRecurrentLayersGoBack: from a mark on, after further tokens, after a pass that
 // was cancelled, and from a saved state, the logits are those of the first time.

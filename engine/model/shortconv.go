@@ -52,7 +52,7 @@ func (l *loader) shortConv(layer, embd int) *shortConv {
 }
 
 func (c *shortConv) memory(int, attn.KVType) layerSpec {
-	return recurrentSpec{rows: c.taps - 1, channels: c.embd}
+	return recurrentSpec{rows: c.conv.rows(), channels: c.embd}
 }
 
 func (c *shortConv) prepare(s *stream) (err error) {

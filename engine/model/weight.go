@@ -29,6 +29,9 @@ type Weight struct {
 	// Streamed marks routed experts: without data of their own, unless they are
 	// computed from the mapping.
 	Streamed bool
+	// Gathered marks a table of which each token takes a few rows: it is read by rows
+	// and never has data of its own.
+	Gathered bool
 	vector   bool
 
 	// What the matrix's product is changed by; nil where the file has no such
@@ -74,7 +77,7 @@ type Registry struct {
 func (r *Registry) Bind(data func(Range) ([]byte, error)) error {
 	bound := map[Range][]byte{}
 	for _, w := range r.Weights {
-		if w.Streamed {
+		if w.Streamed || w.Gathered {
 			continue
 		}
 		b, ok := bound[w.Range]
@@ -105,12 +108,24 @@ func (r *Registry) BindStreamed(shards [][]byte) {
 	}
 }
 
+// LongestRow returns the bytes of the longest row of the tables that are gathered from;
+// 0: there is none.
+func (r *Registry) LongestRow() int {
+	n := 0
+	for _, w := range r.Weights {
+		if w.Gathered {
+			n = max(n, w.RowBytes())
+		}
+	}
+	return n
+}
+
 // DenseRanges returns the distinct ranges of all dense weights.
 func (r *Registry) DenseRanges() []Range {
 	seen := map[Range]bool{}
 	var list []Range
 	for _, w := range r.Weights {
-		if !w.Streamed && !seen[w.Range] {
+		if !w.Streamed && !w.Gathered && !seen[w.Range] {
 			seen[w.Range] = true
 			list = append(list, w.Range)
 		}

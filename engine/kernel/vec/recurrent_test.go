@@ -82,6 +82,19 @@ func TestSoftplus(t *testing.T) {
 	}
 }
 
+func TestDot(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 6))
+	for _, n := range []int{0, 1, 15, 16, 33, 1000} {
+		a, b, want := kerneltest.Randoms(rng, n, 1), kerneltest.Randoms(rng, n, 1), 0.0
+		for i := range a {
+			want += float64(a[i]) * float64(b[i])
+		}
+		if got := Dot(a, b); math.Abs(float64(got)-want) > 1e-5 {
+			t.Errorf("of %d entries: %g, want %g", n, got, want)
+		}
+	}
+}
+
 func TestUnitLength(t *testing.T) {
 	for what, c := range map[string]struct {
 		do   func(x []float32)

@@ -122,6 +122,16 @@ func RoundHalf(dst, src []float32) {
 	}
 }
 
+// Dot returns the product of two vectors, in partial sums.
+func Dot(a, b []float32) float32 {
+	var part [Partials]float32
+	b = b[:len(a)]
+	for i, x := range a {
+		part[i%Partials] += float32(x * b[i])
+	}
+	return Fold(&part)
+}
+
 // Fold adds up the partial sums in the fixed order.
 func Fold(l *[Partials]float32) float32 {
 	for w := Partials / 2; w > 0; w /= 2 {
