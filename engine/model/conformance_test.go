@@ -126,12 +126,7 @@ var landed = []string{
 	"qwen4exp", "qwen4exp-qsa",
 }
 
-// lacking are those whose families are still to come.
-var lacking = []string{
-}
-
-// TestEveryModelIsTested: each model of the conformance set is in one of the lists,
-// and what lacks does not run yet.
+// TestEveryModelIsTested: each model of the conformance set is in the list.
 func TestEveryModelIsTested(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(conform.Shared(t, "conformance/models"), "*.gguf"))
 	if err != nil || len(paths) == 0 {
@@ -139,15 +134,8 @@ func TestEveryModelIsTested(t *testing.T) {
 	}
 	for _, path := range paths {
 		name := strings.TrimSuffix(filepath.Base(path), ".gguf")
-		if slices.Contains(landed, name) || strings.HasPrefix(name, "qwen3moe") {
-			continue
-		}
-		f, err := gguf.Open(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, _, err := Build(f, 0); err == nil || !slices.Contains(lacking, name) {
-			t.Errorf("%s is not tested: add it to the models that run (it builds: %v)", name, err == nil)
+		if !slices.Contains(landed, name) && !strings.HasPrefix(name, "qwen3moe") {
+			t.Errorf("%s is not tested", name)
 		}
 	}
 }
@@ -262,7 +250,11 @@ func TestFastLogits(t *testing.T) {
 			if tolerance := max(1.5*g.Exact.MaxNative, 2e-4); most > tolerance {
 				t.Errorf("logits differ by up to %g, tolerance %g", most, tolerance)
 			}
-			if tolerance := max(g.Exact.RMSNative, 1e-4); rms > tolerance {
+			tolerance := max(g.Exact.RMSNative, 1e-4)
+			if len(g.Runs) == 0 {
+				tolerance *= 1.5 // of the exact logits, from which another's rounding is as far away
+			}
+			if rms > tolerance {
 				t.Errorf("logits differ by %g rms, tolerance %g", rms, tolerance)
 			}
 			for _, l := range routing {

@@ -37,6 +37,53 @@ var families = map[string]family{
 		keys:  func(s *Spec) []key { return []key{{"attention.sliding_window", uint32(s.Window)}} },
 		layer: gptOSSLayer,
 	},
+	"bailingmoe3": {
+		pre:   "bailingmoe2",
+		check: (*Spec).checkLatent,
+		keys: func(s *Spec) []key {
+			kv := make([]int32, s.Layers)
+			for i := range kv {
+				if (i+1)%s.Interval == 0 {
+					kv[i] = 1
+				}
+			}
+			return []key{{"attention.head_count_kv", kv}, {"feed_forward_length", uint32(s.DenseFF)}, {"leading_dense_block_count", uint32(s.Dense)},
+				{"attention.q_lora_rank", uint32(s.QRank)}, {"attention.kv_lora_rank", uint32(s.KVRank)}, {"attention.key_length", uint32(s.KVRank + s.RopeDims)},
+				{"attention.key_length_mla", uint32(s.NopeDim + s.RopeDims)}, {"attention.value_length_mla", uint32(s.ValueDim)},
+				{"ssm.conv_kernel", uint32(s.Conv)}, {"kda.head_dim", uint32(s.StateSize)}, {"kda.safe_gate", true}, {"kda.gate_lower_bound", float32(-5)},
+				{"expert_gating_func", uint32(gateSigmoid)}, {"expert_weights_norm", true}, {"expert_shared_feed_forward_length", uint32(s.SharedFF)}}
+		},
+		layer: func(m *maker) {
+			if (m.layer+1)%m.Interval == 0 {
+				m.latent(true)
+			} else {
+				m.kda()
+			}
+			m.denseOrMoE("ffn_norm", bothShare)
+			if m.layer >= m.Dense {
+				m.dense("_shexp", m.SharedFF, bothShare)
+			}
+		},
+	},
+	"qwen4exp": {
+		pre: "qwen35",
+		check: func(s *Spec) error {
+			if s.Embd%ngrams != 0 {
+				return fmt.Errorf("embd is %d, not a multiple of %d: it is made of as many rows of the table of n-grams", s.Embd, ngrams)
+			}
+			return s.checkDelta(streamSizes, indexSizes, []string{"ngram-rows"})
+		},
+		keys: (*Spec).qwen4Keys,
+		layer: func(m *maker) {
+			if m.layer == 0 {
+				m.ngram()
+			}
+			m.qwen35Layer("ffn_norm", false)
+			if (m.layer+1)%m.Interval == 0 {
+				m.blockIndex()
+			}
+		},
+	},
 	"laguna": {
 		pre:   "laguna",
 		check: func(s *Spec) error { return s.needs(denseSizes, sharedSizes, windowSizes) },
@@ -76,8 +123,8 @@ var families = map[string]family{
 		},
 	},
 	"nemotron_h_moe": {pre: "pixtral", single: true, check: (*Spec).checkMamba, keys: (*Spec).nemotronKeys, layer: nemotronLayer},
-	"qwen35moe":      {pre: "qwen35", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(false) }},
-	"qwen3next":      {pre: "qwen2", check: (*Spec).checkDelta, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer(true) }},
+	"qwen35moe":      {pre: "qwen35", check: func(s *Spec) error { return s.checkDelta() }, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer("post_attention_norm", false) }},
+	"qwen3next":      {pre: "qwen2", check: func(s *Spec) error { return s.checkDelta() }, keys: (*Spec).deltaKeys, layer: func(m *maker) { m.qwen35Layer("post_attention_norm", true) }},
 }
 
 // gateSigmoid is the expert_gating_func by which each expert is scored on its own.
@@ -98,6 +145,9 @@ var (
 	windowSizes    = []string{"window"}
 	sharedSizes    = []string{"shared-ff"}
 	denseSizes     = []string{"dense", "dense-ff"}
+	latentSizes    = []string{"q-rank", "kv-rank", "nope-dim", "value-dim"}
+	streamSizes    = []string{"streams", "stream-rank"}
+	indexSizes     = []string{"index-heads", "index-dim", "index-top", "index-ratio"}
 	optionalSizes  = []string{"rope-dims", "latent"}
 )
 
@@ -105,7 +155,7 @@ var (
 // has one that is not listed.
 func (s *Spec) needs(lists ...[]string) error {
 	names := slices.Concat(lists...)
-	const most = 1 << 20
+	const most = 1 << 30
 	for _, x := range s.Sizes() {
 		switch {
 		case x.hi > 0 || slices.Contains(optionalSizes, x.Name):
@@ -120,15 +170,57 @@ func (s *Spec) needs(lists ...[]string) error {
 	return nil
 }
 
-// checkDelta checks a spec of a family with gated delta-net layers.
-func (s *Spec) checkDelta() error {
-	if err := s.needs(recurrentSizes, sharedSizes); err != nil {
+// checkDelta checks a spec of a family with gated delta-net layers, and more.
+func (s *Spec) checkDelta(more ...[]string) error {
+	if err := s.needs(append(more, recurrentSizes, sharedSizes)...); err != nil {
 		return err
 	}
 	if s.ValueHeads%s.KeyHeads != 0 {
 		return fmt.Errorf("value-heads (%d) is not a multiple of key-heads (%d)", s.ValueHeads, s.KeyHeads)
 	}
 	return nil
+}
+
+// checkLatent checks a spec of a family with KDA and latent attention.
+func (s *Spec) checkLatent() error {
+	if err := s.needs(latentSizes, denseSizes, sharedSizes, []string{"state-size", "conv", "interval"}); err != nil {
+		return err
+	}
+	if s.RopeDims == 0 {
+		return fmt.Errorf("rope-dims is 0: %s needs it", s.arch())
+	}
+	return nil
+}
+
+// A token takes so many rows from the table of n-grams: eight for its last two ids, and
+// eight for its last three.
+const (
+	ngramMost  = 3
+	ngramHeads = 8
+	ngrams     = (ngramMost - 1) * ngramHeads
+)
+
+func (s *Spec) qwen4Keys() []key {
+	ratios := make([]int32, s.Layers)
+	for i := range ratios {
+		if (i+1)%s.Interval == 0 {
+			ratios[i] = int32(s.IndexRatio)
+		}
+	}
+	offsets, sizes := make([]uint64, ngrams), make([]uint64, ngrams)
+	for i := range sizes {
+		sizes[i] = uint64(s.NgramRows / ngrams)
+		offsets[i] = uint64(i) * sizes[i]
+	}
+	return append(s.deltaKeys(),
+		key{"hyper_connection.count", uint32(s.Streams)}, key{"hyper_connection.low_rank", uint32(s.StreamRank)},
+		key{"attention.indexer.head_count", uint32(s.IndexHeads)}, key{"attention.indexer.key_length", uint32(s.IndexDim)},
+		key{"attention.indexer.top_k", uint32(s.IndexTop)}, key{"attention.compress_ratios", ratios},
+		key{"ple.layers", []int32{0}}, key{"ple.ngram_size", uint32(ngramMost)}, key{"ple.heads_per_ngram", uint32(ngramHeads)},
+		key{"ple.conv_kernel", uint32(s.Conv)}, key{"ple.eos_token_id", uint32(s.Vocab - 1)},
+		key{"embedding_length_per_layer_input", uint32(s.Embd / ngrams)},
+		key{"ple.layer_multipliers", []uint64{31728839994745771, 17186002882972485, 15639423402461255}},
+		key{"ple.head_offsets", offsets}, key{"ple.head_vocab_sizes", sizes})
 }
 
 func (s *Spec) deltaKeys() []key {
@@ -144,13 +236,13 @@ func (s *Spec) deltaKeys() []key {
 }
 
 // qwen35Layer adds a layer of Qwen3.5 or Qwen3-Next.
-func (m *maker) qwen35Layer(together bool) {
+func (m *maker) qwen35Layer(norm string, together bool) {
 	if (m.layer+1)%m.Interval != 0 {
 		m.delta(together)
 	} else {
 		m.attention(attentionKind{headNorms: true, gated: true})
 	}
-	m.moe(moeKind{norm: "post_attention_norm", hidden: hiddenStd, share: bothShare})
+	m.moe(moeKind{norm: norm, hidden: hiddenStd, share: bothShare})
 	m.floats("ffn_gate_inp_shexp.weight", over(1, m.Embd), m.Embd)
 	m.dense("_shexp", m.SharedFF, bothShare/gatedStd)
 }

@@ -38,6 +38,16 @@ type Spec struct {
 	StateSize  int // of a recurrent layer's head: entries of a key, and of a value
 	ValueDim   int // entries of a value of Mamba-2
 	Latent     int // length of the routed experts' input where it is shorter than the stream; 0: it is not
+	QRank      int // of latent attention: entries of what queries are made of
+	KVRank     int // and of what keys and values are made of
+	NopeDim    int // entries of its keys that do not turn
+	Streams    int // of the residual
+	StreamRank int // of the streams' mixers
+	IndexHeads int // of the indexers that choose keys
+	IndexDim   int
+	IndexTop   int // keys that they choose
+	IndexRatio int // keys of a block that is chosen as a whole
+	NgramRows  int // of the table of n-grams; 0: none
 	Conv       int // positions that a recurrent layer's convolution sees
 	Interval   int // every so many layers one has attention
 
@@ -63,6 +73,14 @@ var presets = map[string]Spec{
 		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-qwen3next": {Arch: "qwen3next", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
 		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-bailingmoe3": {Arch: "bailingmoe3", Layers: 8, Embd: 256, Heads: 8, KVHeads: 1, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		Dense: 1, DenseFF: 512, StateSize: 32, Conv: 4, Interval: 4, QRank: 128, KVRank: 64, NopeDim: 32, ValueDim: 32, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-qwen4exp": {Arch: "qwen4exp", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Streams: 4, StreamRank: 32, IndexHeads: 4, IndexDim: 32, IndexTop: 64, IndexRatio: 4,
+		NgramRows: 16000, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"qwen3.8-flash-next": {Arch: "qwen4exp", Layers: 48, Embd: 2560, Heads: 16, KVHeads: 2, HeadDim: 256, RopeDims: 64, Experts: 512, Used: 10, ExpertFF: 640, SharedFF: 640,
+		KeyHeads: 16, ValueHeads: 48, StateSize: 128, Conv: 4, Interval: 4, Streams: 4, StreamRank: 320, IndexHeads: 4, IndexDim: 128, IndexTop: 2048, IndexRatio: 4,
+		NgramRows: 320_000_000, Vocab: 248320, Ctx: 262144, Type: "Q8_0"},
 	"tiny-laguna": {Arch: "laguna", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
 		Dense: 1, DenseFF: 512, Window: 32, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-lfm2moe": {Arch: "lfm2moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
@@ -137,6 +155,16 @@ func (s *Spec) Sizes() []Size {
 		{"value-heads", &s.ValueHeads, "heads of values in recurrent layers", 0, 0},
 		{"state-size", &s.StateSize, "size of a head in recurrent layers", 0, 0},
 		{"value-dim", &s.ValueDim, "entries of a value head in Mamba-2 layers", 0, 0},
+		{"q-rank", &s.QRank, "latent attention: length of what queries are made of", 0, 0},
+		{"kv-rank", &s.KVRank, "latent attention: length of what keys and values are made of", 0, 0},
+		{"nope-dim", &s.NopeDim, "latent attention: entries of a key that do not turn", 0, 0},
+		{"streams", &s.Streams, "vectors of the residual (qwen4exp)", 0, 0},
+		{"stream-rank", &s.StreamRank, "rank of the streams' mixers", 0, 0},
+		{"index-heads", &s.IndexHeads, "heads of the indexers that choose keys", 0, 0},
+		{"index-dim", &s.IndexDim, "width of their heads", 0, 0},
+		{"index-top", &s.IndexTop, "keys that they choose", 0, 0},
+		{"index-ratio", &s.IndexRatio, "keys of a block that is chosen as a whole", 0, 0},
+		{"ngram-rows", &s.NgramRows, "rows of the table of n-grams", 0, 0},
 		{"latent", &s.Latent, "length of the routed experts' input, if they have a shorter one (nemotron_h_moe)", 0, 0},
 		{"conv", &s.Conv, "positions that a recurrent layer's convolution sees", 0, 0},
 		{"interval", &s.Interval, "every so many layers one has attention, where others are recurrent", 0, 0},

@@ -139,11 +139,22 @@ func (s *Spec) weights() ([]weight, error) {
 		embedding.kind = m.more
 	}
 	m.list = append(m.list, embedding)
-	m.norm(cmp.Or(families[s.arch()].norm, "output_norm")+".weight", s.Embd, 1)
+	if m.Streams > 0 {
+		m.mixer("output_hc", false)
+	} else {
+		m.norm(cmp.Or(families[s.arch()].norm, "output_norm")+".weight", s.Embd, 1)
+	}
 	if !s.Tied {
 		head := embedding
 		head.name, head.kind = "output.weight", m.more
 		m.list = append(m.list, head)
+	}
+	if m.NgramRows > 0 {
+		table := weight{name: "per_layer_token_embd.weight", kind: quant.F16, dims: []int64{int64(s.Embd / ngrams), int64(s.NgramRows)}, std: 1}
+		if m.base != quant.F32 && m.base != quant.F16 && table.dims[0]%int64(quant.Q8_0.BlockLen()) == 0 {
+			table.kind = quant.Q8_0
+		}
+		m.list = append(m.list, table)
 	}
 	t, err := s.topics(m.list)
 	if err != nil {
