@@ -43,6 +43,31 @@ func TestDenseFamilies(t *testing.T) {
 			})
 			m.NoExperts()
 		}, []int32{89, 89, 89, 89, 89, 89, 89, 89}, []int32{140, 205, 241, 197, 205, 264, 308, 271, 254, 11, 215, 89}},
+		{"qwen35", "qwen35moe", func(m *gguftest.Model) {
+			m.OneExpert()
+			m.Rename("qwen35moe", "qwen35")
+			m.Set["qwen35.feed_forward_length"] = uint32(32)
+		}, []int32{49, 158, 32, 211, 293, 182, 185, 238, 276, 156, 134, 118, 129, 126, 140, 298}, []int32{264, 238, 28, 123, 251, 58, 64, 214, 16, 14, 221, 49}},
+		{"lfm2", "lfm2moe", func(m *gguftest.Model) { // the experts' layers get the first one's network
+			var rest, first []gguftest.Tensor
+			for _, x := range m.Tensors {
+				if strings.HasPrefix(x.Name, "blk.0.ffn_") && !strings.Contains(x.Name, "norm") {
+					first = append(first, x)
+				}
+				if !strings.Contains(x.Name, "_exps.") && !strings.Contains(x.Name, "ffn_gate_inp") && !strings.Contains(x.Name, "exp_probs") {
+					rest = append(rest, x)
+				}
+			}
+			for i := 2; i < 5; i++ {
+				for _, x := range first {
+					x.Name = strings.Replace(x.Name, "blk.0.", fmt.Sprintf("blk.%d.", i), 1)
+					rest = append(rest, x)
+				}
+			}
+			m.Tensors = rest
+			m.NoExperts()
+			m.Rename("lfm2moe", "lfm2")
+		}, []int32{108, 77, 317, 283, 54, 265, 150, 135, 184, 74, 4, 270, 21, 208, 242, 154}, []int32{297, 182, 297, 242, 146, 65, 112, 86, 148, 167, 4, 108}},
 		{"glm4", "glm4moe-nextn", func(m *gguftest.Model) {
 			m.OneExpert()
 			var rest []gguftest.Tensor

@@ -7,6 +7,7 @@ import (
 
 func init() {
 	register("qwen35moe", "Qwen3.5-35B-A3B, Qwen3.6-35B-A3B", func(l *loader) (Arch, error) { return newQwen35(l, false) })
+	register("qwen35", "Qwen3.5-0.8B to Qwen3.5-27B", func(l *loader) (Arch, error) { return newQwen35(l, false) })
 	register("qwen3next", "Qwen3-Next-80B-A3B, Qwen3-Coder-Next", func(l *loader) (Arch, error) { return newQwen35(l, true) })
 }
 

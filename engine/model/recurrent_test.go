@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
+	"bmoe/engine/gguf"
 	"bmoe/engine/gguf/gguftest"
 	"bmoe/engine/kernel"
 	"bmoe/engine/kernel/attn"
@@ -121,5 +123,40 @@ func TestOldQwen3NextIsTheSameModel(t *testing.T) {
 		if !slices.Equal(logitsOf(t, old, num), logitsOf(t, plain, num)) {
 			t.Errorf("numerics %d: other logits", num)
 		}
+	}
+}
+
+// TestHybridFamiliesRefuse: a tensor that is missing or has another shape is named.
+func TestHybridFamiliesRefuse(t *testing.T) {
+	needed := []string{"ssm_out.weight", "ssm_a", "ssm_conv1d.weight", "ssm_dt.bias", "ssm_conv1d_k.weight", "shortconv.conv.weight", "ffn_latent_up.weight",
+		"hc_ffn_up.weight", "ple_norm_key.weight", "indexer.k_norm.weight", "attn_k_b.weight", "per_layer_token_embd.weight", "output_hc_norm.weight"}
+	for _, name := range append([]string{"laguna", "nemotron_h_moe-latent"}, recurrent...) {
+		t.Run(name, func(t *testing.T) {
+			plain := conform.Shared(t, "conformance/models/"+name+".gguf")
+			f, err := gguf.Open(plain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range f.Tensors {
+				x := &f.Tensors[i]
+				dims := x.Dims
+				x.Dims = append(slices.Clone(dims), 2)
+				if _, _, err := Build(f, 0); err == nil || !strings.Contains(err.Error(), x.Name) {
+					t.Errorf("with %s twice as large: %v", x.Name, err)
+				}
+				x.Dims = dims
+			}
+			for _, ending := range needed {
+				i := slices.IndexFunc(f.Tensors, func(x gguf.Tensor) bool { return strings.HasSuffix(x.Name, ending) })
+				if i < 0 {
+					continue
+				}
+				tensor := f.Tensors[i].Name
+				path := gguftest.Rewrite(t, plain, func(m *gguftest.Model) { m.Take(t, tensor) })
+				if says := refusal(t, path); !strings.Contains(says, tensor) {
+					t.Errorf("without %s: %s", tensor, says)
+				}
+			}
+		})
 	}
 }
