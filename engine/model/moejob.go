@@ -123,7 +123,7 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	m.batch = s.Experts.Acquire(b.layer, n, ids)
 	m.group(ids)
 	s.Pool.Enter(0, prev)
-	if n == 1 && s.Ahead != nil && b.entry.mixer == nil { // routers behind a mixer see too much of what is still to come
+	if n == 1 && s.Ahead != nil {
 		if lead := s.Ahead.Lead(); lead > 0 {
 			m.ahead.run(s, b, lead, s.Ahead)
 		}

@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -224,6 +225,7 @@ func (s *Spec) qwen4Keys() []key {
 }
 
 func (s *Spec) deltaKeys() []key {
+	turned := cmp.Or(s.RopeDims, s.HeadDim)
 	return []key{
 		{"expert_shared_feed_forward_length", uint32(s.SharedFF)},
 		{"full_attention_interval", uint32(s.Interval)},
@@ -232,6 +234,7 @@ func (s *Spec) deltaKeys() []key {
 		{"ssm.group_count", uint32(s.KeyHeads)},
 		{"ssm.time_step_rank", uint32(s.ValueHeads)},
 		{"ssm.inner_size", uint32(s.ValueHeads * s.StateSize)},
+		{"rope.dimension_sections", []int32{int32(turned/2+2) / 3, int32(turned/2+1) / 3, int32(turned/2) / 3, 0}},
 	}
 }
 
