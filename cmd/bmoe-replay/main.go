@@ -24,6 +24,7 @@ import (
 )
 
 func main() {
+	cli.EndOnPanic("bmoe-replay")
 	cli.IgnoreBrokenPipe()
 	ctx, stop := interrupt.Context(context.Background())
 	defer stop()

@@ -39,6 +39,9 @@ func experiment(ctx context.Context, o *options, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	if err := creatable(o.csv); err != nil { // a wrong path should cost no runs
+		return fmt.Errorf("cells: %w", err)
+	}
 	p := &ab.Plan{Variants: variants, Live: live, Most: o.cells, Forward: o.order == "forward", Gate: gate,
 		Request: backend.Request{Text: prompt, MaxTokens: o.maxTokens}}
 	warned := false
@@ -100,6 +103,20 @@ func (o *options) deliver(ctx context.Context, x *ab.Experiment, report *ab.Repo
 		return err
 	}
 	return out.Text(string(text))
+}
+
+// creatable refuses a path, if there is one, at which no file can be made. A pipe is
+// left for later: it may have nobody yet who reads it.
+func creatable(path string) error {
+	info, err := os.Stat(path)
+	if path == "" || err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // lines is a text being written.

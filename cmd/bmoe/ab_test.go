@@ -36,6 +36,10 @@ func TestExperimentOnTheCommandLine(t *testing.T) {
 	}
 }
 
+func TestAWrongPathCostsNoRuns(t *testing.T) {
+	refused(t, 1, []string{"cells: open", "no such file"}, "--ab", "lanes=1,2", "-p", dogStory, "-n", "20", "--csv", filepath.Join(conform.TempDir(t), "away", "x.csv"))
+}
+
 func TestExperimentAsJSON(t *testing.T) {
 	r := succeeds(t, "--ab", "threads=1,2", "--cells", "1", "-p", dogStory, "-n", "20", "--temp", "0", "--json")
 	var report struct {
