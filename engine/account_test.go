@@ -23,7 +23,7 @@ type plainCache struct {
 	sizes  []int64 // of the shards
 	pools  policy.Pools
 	held   []int32 // keys, the longest untouched first
-	bytes  int64   // of them
+	bytes  int64   // of their slots
 	read   map[int32]bool
 	profile.Record
 }
@@ -49,7 +49,7 @@ func (c *plainCache) full(key int32) bool {
 }
 
 func (c *plainCache) evict(at int) {
-	c.bytes -= c.size(c.held[at])
+	c.bytes -= c.pools.Bytes[c.pool(c.held[at])]
 	c.held = slices.Delete(c.held, at, at+1)
 	c.Evictions++
 }
@@ -80,7 +80,7 @@ func (c *plainCache) visit(layer int, ids []int32) {
 			c.evict(at)
 		}
 		c.held = append(c.held, key)
-		c.bytes += c.size(key)
+		c.bytes += c.pools.Bytes[c.pool(key)]
 		c.ExpertBytes += c.size(key)
 		if c.read[key] {
 			c.Rereads++

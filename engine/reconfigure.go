@@ -187,17 +187,17 @@ func (s *Session) applyCache(c Config) (backend.Verdict, string, error) {
 const budgetSteps = 8
 
 // stepCache returns a budget in MiB dir steps away, on multiples of an eighth of
-// all experts, at least one MiB away.
+// the slots of all experts, at least one MiB away: steps up end where all fit.
 func (s *Session) stepCache(from string, dir int) string {
 	n, err := strconv.ParseInt(from, 10, 64)
 	if err != nil {
 		return from
 	}
-	return strconv.FormatInt(stepBudget(n, dir, s.shape.Logical()), 10)
+	return strconv.FormatInt(stepBudget(n, dir, s.shape.Total()), 10)
 }
 
-// stepBudget walks dir steps from a budget of n MiB where all experts take so
-// many bytes.
+// stepBudget walks dir steps from a budget of n MiB where the slots of all
+// experts take so many bytes.
 func stepBudget(n int64, dir int, all int64) int64 {
 	step := all / budgetSteps
 	if step == 0 {

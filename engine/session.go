@@ -108,9 +108,6 @@ func (s *Session) Config() Config { return s.cfg }
 // Warnings returns what opening had to say, a line each.
 func (s *Session) Warnings() []string { return s.warnings }
 
-// Text returns the model's vocabulary and template.
-func (s *Session) Text() *Text { return s.text }
-
 // Snapshot copies out all that a screen may know. It may be called at any time
 // from any goroutine.
 func (s *Session) Snapshot(dst *profile.Snapshot) { s.meter.rec.Snapshot(dst) }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/units"
 )
 
 // TestEverySettingIsWhole: each row can be told apart, is explained, and takes
@@ -159,12 +160,17 @@ func TestSettingsOfASession(t *testing.T) {
 		want       string
 	}{
 		{"lanes", "1", -1, "1"}, {"lanes", "1", 1, "2"}, {"lanes", "3", 1, "4"}, {"lanes", "3", -1, "2"}, {"lanes", "8", 1, "8"}, {"lanes", "16", -1, "8"},
-		{"lanes", "1", 2, "4"}, {"overlap", "on", 1, "off"}, {"overlap", "on", -2, "on"}, {"cache", "8", 1, "10"}, {"cache", "auto", 1, "auto"},
+		{"lanes", "1", 2, "4"}, {"overlap", "on", 1, "off"}, {"overlap", "on", -2, "on"}, {"cache", "auto", 1, "auto"},
 		{"numerics", "fast", 1, "exact"}, {"numerics", "exact", 1, "exact"}, {"no such", "1", 1, "1"},
 	} {
 		if got := s.Step(c.name, c.from, c.dir); got != c.want {
 			t.Errorf("%s %+d from %s: %s, want %s", c.name, c.dir, c.from, got, c.want)
 		}
+	}
+	// Steps up end where every expert has a slot, and not before.
+	all := s.shape.Total()
+	if got := s.Step("cache", "3", budgetSteps); got != fmt.Sprint(units.MiBUp(all)) {
+		t.Errorf("steps up end at %s MiB where %d bytes hold all experts", got, all)
 	}
 	chosen := value("cache")
 	for _, c := range []struct {

@@ -151,9 +151,6 @@ func (a *Arena) Bytes() []byte { return a.r.Bytes() }
 // Len returns the arena's size in bytes.
 func (a *Arena) Len() int { return a.r.size }
 
-// Touch writes to every page of the arena once: see Range.Touch.
-func (a *Arena) Touch(workers int) { a.r.Touch(0, a.r.size, workers) }
-
 // Close gives the memory back. Nothing may use it afterwards; a second Close
 // does nothing.
 func (a *Arena) Close() error { return a.r.Release() }

@@ -31,7 +31,7 @@ type Gauges struct {
 	Disturbed    Disturbed
 	MaxProc      int
 
-	Resident    int64 // of the cache
+	Resident    int64 // slot bytes of the experts in the cache
 	SlotsUsed   int
 	P50, P99    Maybe[int64] // of the reads' latency
 	Wake50      Maybe[int64]

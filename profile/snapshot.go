@@ -78,7 +78,7 @@ type KV struct {
 type Cache struct {
 	Streaming        bool // false: experts are computed from the mapping
 	Policy           string
-	Budget, Resident int64 // logical expert bytes
+	Budget, Resident int64 // slot bytes
 	Arena            int64 // bytes committed for slots
 	Slots, SlotsUsed int
 	HitNow           Maybe[float64] // percent, of the last 16 tokens

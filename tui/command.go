@@ -33,12 +33,16 @@ func parsePrompt(text string) (message, cmd, arg string) {
 
 // command obeys a command of the prompt.
 func (m *Model) command(cmd, arg string) tea.Cmd {
-	if a, ok := plainCommands[cmd]; ok {
+	a, ok := plainCommands[cmd]
+	if m.pages[cmd] != nil {
+		a, ok = actOpen, true
+	}
+	if ok {
 		if arg != "" {
 			m.say(m.th.Read, "usage: /"+cmd+", nothing after it")
 			return nil
 		}
-		return m.act(bind{act: a})
+		return m.act(bind{act: a, view: cmd})
 	}
 	r, value, told, ok := settingCommand(m.settings, cmd, arg, m.wanted)
 	switch {
@@ -54,8 +58,8 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 	return nil
 }
 
-// plainCommands take no argument and do what a key does.
+// plainCommands take no argument and do what a key does. So do the names of views.
 var plainCommands = map[string]action{
-	"help": actHelp, "runs": actRuns, "why": actWhy, "again": actAgain, "new": actNewChat, "thoughts": actFold,
+	"why": actWhy, "again": actAgain, "new": actNewChat, "thoughts": actFold,
 	"freeze": actFreeze, "stop": actStop, "quit": actQuit,
 }

@@ -15,6 +15,7 @@ import (
 	"bmoe/internal/crash"
 	"bmoe/profile"
 	"bmoe/tui/term"
+	"bmoe/tui/view"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -183,12 +184,12 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	m.status = "" // what it said was of the run
 	if msg.run != nil {
 		m.closeAnswer(msg.run, msg.done)
-		if line := m.runs.verdict(); line != "" && msg.again {
+		if line := m.runs.Latest(); line != "" && msg.again {
 			m.chat.addNote(m.now(), false, line)
 		}
 	}
 	switch {
-	case stopped && msg.run != nil && stoppedEarly(msg.run): // its summary said so
+	case stopped && msg.run != nil && view.StoppedEarly(msg.run): // its summary said so
 	case stopped:
 		m.chat.addNote(m.now(), false, "stopped")
 	case err != nil:
@@ -223,7 +224,6 @@ func (m *Model) apply() tea.Cmd {
 
 func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
 	m.settings, m.inHand, m.status = msg.rows, nil, ""
-	m.help.settings = m.settings
 	for _, o := range msg.outcomes {
 		m.noteOutcome(o)
 	}

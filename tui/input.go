@@ -3,6 +3,9 @@ package tui
 import (
 	"time"
 
+	"bmoe/tui/pane"
+	"bmoe/tui/view"
+
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
@@ -18,15 +21,13 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if name != "ctrl+c" && name != "ctrl+d" {
 		m.armed = time.Time{}
 	}
-	if m.screen == runsScreen {
-		if b := lookup(name, runsKeys); b.act != actNone {
-			return m.act(b)
-		}
+	if v := m.views.Top(); v != nil && v.Key(name) {
+		return nil
 	}
 	if b := lookup(name, anyKeys); b.act != actNone {
 		return m.act(b)
 	}
-	if m.screen != mainScreen || m.focus == onPanes {
+	if m.views.Top() != nil || m.focus == onPanes {
 		return m.act(lookup(name, paneKeys))
 	}
 	switch b := lookup(name, chatKeys); b.act {
@@ -52,10 +53,8 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 // act does what a key or a command asks for.
 func (m *Model) act(b bind) tea.Cmd {
 	switch b.act {
-	case actHelp:
-		m.toggleScreen(helpScreen)
-	case actRuns:
-		m.toggleScreen(runsScreen)
+	case actOpen:
+		m.toggle(m.pages[b.view])
 	case actStepDown:
 		return m.stepSetting(b.setting, -1)
 	case actStepUp:
@@ -83,8 +82,8 @@ func (m *Model) act(b bind) tea.Cmd {
 	case actRepaint:
 		return tea.ClearScreen
 	case actLeave:
-		if m.screen != mainScreen {
-			m.toggleScreen(mainScreen)
+		if m.views.Top() != nil {
+			m.closeView()
 		} else {
 			m.setFocus(onPrompt)
 		}
@@ -93,20 +92,20 @@ func (m *Model) act(b bind) tea.Cmd {
 	case actFreeze:
 		m.freeze()
 	case actExpand:
-		if m.screen == mainScreen && m.focus == onPanes {
-			m.toggleScreen(paneScreen)
-		} else if m.screen == paneScreen {
-			m.toggleScreen(paneScreen)
+		if v := m.views.Top(); v == (expanded{m}) || v == nil && m.focus == onPanes {
+			m.toggle(expanded{m})
 		}
-	case actPick1, actPick2, actPick3, actPick4, actPick5, actPick6:
-		m.pick(int(b.act - actPick1))
+	case actPick:
+		m.pick(b.pane)
 	case actWhy:
-		m.picked, m.screen = len(m.panes)-1, paneScreen
-		m.layout()
+		m.picked = pane.Why()
+		if m.views.Top() != (expanded{m}) {
+			m.toggle(expanded{m})
+		}
 	case actPickUp:
-		m.step(-1)
+		m.pick(m.picked - 1)
 	case actPickDown:
-		m.step(+1)
+		m.pick(m.picked + 1)
 	case actPageUp:
 		m.page(-1)
 	case actPageDown:
@@ -120,22 +119,18 @@ func (m *Model) act(b bind) tea.Cmd {
 	case actNewline:
 		m.prompt.InsertString("\n")
 		m.layout()
-	case actRunUp:
-		m.runs.move(-1)
-	case actRunDown:
-		m.runs.move(+1)
-	case actBaseline:
-		m.runs.choose()
 	}
 	return nil
 }
 
-// toggleScreen opens a full-screen view or closes it.
-func (m *Model) toggleScreen(s screenKind) {
-	if m.screen == s {
-		s = mainScreen
-	}
-	m.screen = s
+// toggle opens a view over what is shown, or closes it.
+func (m *Model) toggle(v view.View) {
+	m.views.Toggle(v)
+	m.layout()
+}
+
+func (m *Model) closeView() {
+	m.views.Close()
 	m.layout()
 }
 
@@ -153,8 +148,9 @@ func (m *Model) setFocus(f focus) {
 }
 
 func (m *Model) switchFocus() {
-	if m.screen != mainScreen {
-		m.toggleScreen(mainScreen)
+	if m.views.Top() != nil {
+		m.views.Clear()
+		m.layout()
 		return
 	}
 	if m.focus == onPrompt {
@@ -164,22 +160,13 @@ func (m *Model) switchFocus() {
 	}
 }
 
-// step moves by one in what the screen lists.
-func (m *Model) step(dir int) {
-	if m.screen == helpScreen {
-		m.help.scroll(dir)
-		return
-	}
-	m.pick(m.picked + dir)
-}
-
 func (m *Model) pick(i int) {
 	if i < 0 || i >= len(m.panes) {
 		return
 	}
 	m.picked = i
-	if m.screen == helpScreen || m.screen == runsScreen {
-		m.screen = mainScreen
+	if v := m.views.Top(); v != nil && v != (expanded{m}) {
+		m.views.Clear()
 	}
 	m.layout()
 }
@@ -188,8 +175,8 @@ func (m *Model) pick(i int) {
 // prompt.
 func (m *Model) escape() {
 	switch {
-	case m.screen != mainScreen:
-		m.toggleScreen(mainScreen)
+	case m.views.Top() != nil:
+		m.closeView()
 	case m.state == generating:
 		m.halt()
 	case m.focus == onPanes:
@@ -199,7 +186,7 @@ func (m *Model) escape() {
 
 // ctrlC clears a draft, as in a shell, and quits where there is none.
 func (m *Model) ctrlC() tea.Cmd {
-	if m.prompt.Value() != "" && m.screen == mainScreen && m.focus == onPrompt {
+	if m.prompt.Value() != "" && m.views.Top() == nil && m.focus == onPrompt {
 		m.prompt.Reset()
 		m.layout()
 		return nil
@@ -257,12 +244,7 @@ func (m *Model) resumed(msg resumedMsg) tea.Cmd {
 }
 
 func (m *Model) page(dir int) {
-	switch m.screen {
-	case runsScreen:
-		m.runs.move(dir * max(m.runs.page(), 1))
-	case helpScreen:
-		m.help.scroll(dir * 10)
-	case mainScreen:
+	if m.views.Top() == nil {
 		m.chat.scroll(dir * max(m.chat.h-2, 1))
 	}
 }
@@ -275,12 +257,9 @@ func (m *Model) wheel(w tea.MouseWheelMsg) {
 	case tea.MouseWheelDown:
 		dir = +1
 	}
-	switch m.screen {
-	case runsScreen:
-		m.runs.move(dir)
-	case helpScreen:
-		m.help.scroll(dir * 3)
-	case mainScreen:
+	if v := m.views.Top(); v != nil {
+		v.Wheel(dir)
+	} else {
 		m.chat.scroll(dir * 3)
 	}
 }
@@ -288,7 +267,7 @@ func (m *Model) wheel(w tea.MouseWheelMsg) {
 // click picks the pane under the mouse, or folds the reasoning whose header
 // was hit.
 func (m *Model) click(c tea.MouseClickMsg) {
-	if c.Button != tea.MouseLeft || m.screen != mainScreen || m.tooSmall() {
+	if c.Button != tea.MouseLeft || m.views.Top() != nil || m.tooSmall() {
 		return
 	}
 	g := m.geometry()

@@ -1,16 +1,23 @@
 package tui
 
-import "bmoe/engine/backend"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"bmoe/engine/backend"
+	"bmoe/tui/pane"
+	"bmoe/tui/view"
+)
 
 // action is something the user can ask for, by key or by command.
 type action uint8
 
 const (
-	actNone action = iota
-	actHelp
-	actStepDown // of a setting
+	actNone     action = iota
+	actOpen            // a view, or close it
+	actStepDown        // of a setting
 	actStepUp
-	actRuns
 	actAgain
 	actNewChat
 	actFold
@@ -24,12 +31,7 @@ const (
 	actLeave
 	actFreeze
 	actExpand
-	actPick1
-	actPick2
-	actPick3
-	actPick4
-	actPick5
-	actPick6
+	actPick // a pane
 	actWhy
 	actPickUp
 	actPickDown
@@ -41,17 +43,16 @@ const (
 	actNewline
 	actHistoryUp
 	actHistoryDown
-	actRunUp
-	actRunDown
-	actBaseline
 )
 
 // bind is a key, as the terminal library names it, and what it asks for, of a
-// setting if its row in the table is about one.
+// setting, a view or a pane if its row in the table is about one.
 type bind struct {
 	key     string
 	act     action
 	setting string
+	view    string
+	pane    int
 }
 
 // keyRow is a line of the help: keys that belong together, their twins, the
@@ -61,17 +62,27 @@ type keyRow struct {
 	label   string // in the footer; empty: not there
 	rank    int    // in the footer, the highest goes first when room is short
 	setting string // the keys change it; its value is shown beside the label
+	view    string // the keys open and close it
 	any     []bind // work anywhere
 	panes   []bind // work with the panes focused, and in the full-screen views
 	chat    []bind // work in the prompt
-	runs    []bind // work in the list of runs
 	cmd     string // command of the prompt; a setting's is its own
 	help    string // empty: the setting's own
 }
 
-var keyTable = []keyRow{
-	{label: "help", any: []bind{{key: "f1", act: actHelp}}, panes: []bind{{key: "?", act: actHelp}}, cmd: "/help",
-		help: "keys and commands"},
+var keyTable = slices.Concat(viewKeys(view.Kinds[:1]), settingKeys, viewKeys(view.Kinds[1:]), otherKeys)
+
+// viewKeys are the keys that open views.
+func viewKeys(kinds []view.Kind) (rows []keyRow) {
+	for _, k := range kinds {
+		rows = append(rows, keyRow{label: k.Name, rank: k.Rank, view: k.Name, any: []bind{{key: k.Key, act: actOpen}}, panes: []bind{{key: k.Twin, act: actOpen}},
+			cmd: "/" + k.Name, help: k.Help})
+	}
+	return rows
+}
+
+// settingKeys change settings.
+var settingKeys = []keyRow{
 	{label: "release-mmap", setting: "release-mmap", any: []bind{{key: "f2", act: actStepUp}}, panes: []bind{{key: "m", act: actStepUp}},
 		help: "hand the model file's mapping back to the system"},
 	{label: "lanes", setting: "lanes", any: []bind{{key: "f3", act: actStepDown}, {key: "f4", act: actStepUp}},
@@ -82,8 +93,10 @@ var keyTable = []keyRow{
 		help:  "smaller or bigger cache budget, an eighth of all experts a step"},
 	{label: "overlap", setting: "overlap", any: []bind{{key: "f7", act: actStepUp}}, panes: []bind{{key: "o", act: actStepUp}},
 		help: "compute while reads are in flight"},
-	{label: "runs", rank: 1, any: []bind{{key: "f10", act: actRuns}}, panes: []bind{{key: "r", act: actRuns}}, cmd: "/runs",
-		help: "every run of the session, compared"},
+}
+
+// otherKeys are the rest.
+var otherKeys = []keyRow{
 	{cmd: "/why", help: "why the last run was as slow as it was, and what helps"},
 	{label: "again", rank: 1, any: []bind{{key: "ctrl+g", act: actAgain}}, panes: []bind{{key: "g", act: actAgain}}, cmd: "/again",
 		help: "repeat the last prompt from the same start, cache emptied"},
@@ -95,7 +108,7 @@ var keyTable = []keyRow{
 		help: "hold the panes still; recording goes on"},
 	{label: "expand", rank: 3, panes: []bind{{key: "e", act: actExpand}, {key: "enter", act: actExpand}},
 		help: "the picked pane over the whole screen, and back"},
-	{label: "pane", rank: 3, panes: []bind{{key: "1", act: actPick1}, {key: "2", act: actPick2}, {key: "3", act: actPick3}, {key: "4", act: actPick4}, {key: "5", act: actPick5}, {key: "6", act: actPick6}},
+	{label: "pane", rank: 3, panes: pickKeys(),
 		help: "pick a pane"},
 	{panes: []bind{{key: "up", act: actPickUp}, {key: "k", act: actPickUp}, {key: "down", act: actPickDown}, {key: "j", act: actPickDown}},
 		help: "pick the pane above or below"},
@@ -122,11 +135,18 @@ var keyTable = []keyRow{
 		help: "a new line in the prompt; a paste keeps its lines"},
 	{chat: []bind{{key: "up", act: actHistoryUp}, {key: "down", act: actHistoryDown}},
 		help: "earlier and later prompts, at the prompt's first and last line"},
-	{runs: []bind{{key: "up", act: actRunUp}, {key: "down", act: actRunDown}, {key: "k", act: actRunUp}, {key: "j", act: actRunDown}},
-		help: "pick a run in the list of runs"},
-	{runs: []bind{{key: "enter", act: actBaseline}},
-		help: "compare every run with the picked one; again: choose for itself"},
 }
+
+// pickKeys are the digits that pick panes.
+func pickKeys() (keys []bind) {
+	for i := range pane.Count() {
+		keys = append(keys, bind{key: strconv.Itoa(i + 1), act: actPick, pane: i})
+	}
+	return keys
+}
+
+// paneCaps are these digits in words.
+func paneCaps() string { return "1-" + strconv.Itoa(pane.Count()) }
 
 // lookup finds what a key asks for among the keys that one column of the table
 // holds.
@@ -134,7 +154,7 @@ func lookup(key string, column func(*keyRow) []bind) bind {
 	for i := range keyTable {
 		for _, b := range column(&keyTable[i]) {
 			if b.key == key {
-				b.setting = keyTable[i].setting
+				b.setting, b.view = keyTable[i].setting, keyTable[i].view
 				return b
 			}
 		}
@@ -145,7 +165,6 @@ func lookup(key string, column func(*keyRow) []bind) bind {
 func anyKeys(r *keyRow) []bind  { return r.any }
 func paneKeys(r *keyRow) []bind { return r.panes }
 func chatKeys(r *keyRow) []bind { return r.chat }
-func runsKeys(r *keyRow) []bind { return r.runs }
 
 // keyNames are the names on the caps.
 var keyNames = map[string]string{
@@ -153,7 +172,6 @@ var keyNames = map[string]string{
 	"ctrl+home": "^Home", "ctrl+end": "^End", "alt+enter": "Alt+Enter", "shift+enter": "Shift+Enter",
 	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "enter": "Enter",
 	"up": "Up", "down": "Down", "pgup": "PgUp", "pgdown": "PgDn", "home": "Home", "end": "End",
-	"f1": "F1", "f2": "F2", "f3": "F3", "f4": "F4", "f5": "F5", "f6": "F6", "f7": "F7", "f10": "F10",
 }
 
 // caps joins the names of keys.
@@ -163,6 +181,9 @@ func caps(bs []bind, sep string) string {
 		name := keyNames[b.key]
 		if name == "" {
 			name = b.key
+		}
+		if len(name) > 1 && name[0] == 'f' { // the function keys
+			name = strings.ToUpper(name)
 		}
 		if i > 0 {
 			s += sep
@@ -185,4 +206,31 @@ func (m *Model) sayKeys(text string) string {
 		}
 		return backend.AsCommand(s, value)
 	})
+}
+
+// helpLines are the lines of the help: every key and command.
+func (m *Model) helpLines() []view.HelpLine {
+	var lines []view.HelpLine
+	keyed := map[string]bool{}
+	for i := range keyTable {
+		r := &keyTable[i]
+		l := view.HelpLine{Keys: caps(slices.Concat(r.any, r.chat), " "), Twins: caps(r.panes, " "), Command: r.cmd, Text: r.help}
+		if r.label == "pane" {
+			l.Twins = paneCaps()
+		}
+		if s := backend.Find(m.settings, r.setting); s != nil {
+			l.Command = usage(m.settings, s)
+			keyed[s.Name] = true
+		}
+		lines = append(lines, l)
+	}
+	for _, k := range view.Kinds {
+		lines = append(lines, k.Own...)
+	}
+	for i := range m.settings {
+		if s := &m.settings[i]; s.Live && !keyed[s.Name] { // a command is all it has
+			lines = append(lines, view.HelpLine{Command: usage(m.settings, s), Text: backend.Mention(s.Help, m.settings, backend.AsCommand), Wide: true})
+		}
+	}
+	return lines
 }

@@ -8,6 +8,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/profile"
+	"bmoe/tui/view"
 )
 
 // lastRuns is how many runs are told of on leaving.
@@ -16,7 +17,7 @@ const lastRuns = 5
 // farewell is what stays on the terminal of a session: its last runs, equal ones
 // on a line, nothing if there was none.
 func (m *Model) farewell() []string {
-	l := &m.runs
+	l := m.runs
 	groups := l.Groups()
 	if len(groups) == 0 {
 		return nil
@@ -25,8 +26,8 @@ func (m *Model) farewell() []string {
 	lines := []string{"run       tok/s   waits     hits   text, change, settings"}
 	for _, g := range groups[first:] {
 		r := g.First()
-		what, text, change := l.relation(g)
-		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), g.Median(ab.DecodeTPS).Text(units.Sig, ""), waitShare(r), g.Median(hitRate).Text(units.Percent, " %"), strings.TrimPrefix(strings.Join([]string{text, change, what}, ", "), "-, "))
+		what, text, change := l.Relation(g)
+		line := fmt.Sprintf("%-6s %8s %7s %8s   %s", g.Name(), g.Median(ab.DecodeTPS).Text(units.Sig, ""), waitShare(r), g.Median(view.HitRate).Text(units.Percent, " %"), strings.TrimPrefix(strings.Join([]string{text, change, what}, ", "), "-, "))
 		lines = append(lines, strings.TrimRight(m.th.Shown(m.th.Cut(line, max(m.w, minWidth))), " "))
 	}
 	if first > 0 {
@@ -34,8 +35,6 @@ func (m *Model) farewell() []string {
 	}
 	return lines
 }
-
-func hitRate(r *profile.Result) profile.Maybe[float64] { return r.Cache.HitPct }
 
 // waitShare is the part of a run's time that it waited for the drive.
 func waitShare(r *backend.Run) string {

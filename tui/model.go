@@ -11,6 +11,7 @@ import (
 	"bmoe/profile"
 	"bmoe/tui/pane"
 	"bmoe/tui/term"
+	"bmoe/tui/view"
 
 	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
@@ -36,16 +37,6 @@ const (
 	onPanes
 )
 
-// screenKind is what fills the screen.
-type screenKind uint8
-
-const (
-	mainScreen screenKind = iota
-	helpScreen
-	runsScreen
-	paneScreen // one pane, expanded
-)
-
 // Model is the root of the screen: everything that Update changes and View
 // draws.
 type Model struct {
@@ -57,7 +48,6 @@ type Model struct {
 
 	w, h   int
 	state  state
-	screen screenKind
 	focus  focus
 	picked int // pane
 
@@ -99,8 +89,9 @@ type Model struct {
 	rows       []int    // of each pane
 	laidOut    geometry // what the sizes were given for
 	column     []string // the panes as last drawn; nil when they must be redrawn
-	runs       runList
-	help       helpPage
+	runs       *view.Runs
+	pages      map[string]view.View // by the name of their kind
+	views      view.Stack           // over the chat and the panes
 
 	status      string
 	statusStyle term.Style
@@ -119,8 +110,11 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.chat = newTranscript(m.th)
 	m.prompt = newPrompt()
 	m.panes = pane.New(m.th, m.sayKeys)
-	m.runs = runList{th: m.th, again: "^G"}
-	m.help.th = m.th
+	m.runs = view.NewRuns(m.th, "^G")
+	m.pages = map[string]view.View{}
+	for _, k := range view.Kinds {
+		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Keys: m.helpLines})
+	}
 	return m
 }
 
@@ -262,7 +256,6 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 		return tea.Quit
 	}
 	m.eng, m.settings, m.status = msg.eng, msg.rows, ""
-	m.help.settings = m.settings
 	m.take(msg.s)
 	for _, w := range m.eng.Warnings() {
 		m.chat.addNote(m.now(), true, backend.Mention(w, m.settings, backend.AsCommand))
@@ -385,7 +378,7 @@ func (m *Model) show(s *profile.Snapshot) {
 		p.Apply(s, of)
 	}
 	m.column = nil
-	if m.w > 0 && !m.tooSmall() && m.screen == mainScreen {
+	if m.w > 0 && !m.tooSmall() && m.views.Top() == nil {
 		m.sharePanes() // a pane may want more or fewer rows than before
 	}
 }

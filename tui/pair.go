@@ -95,7 +95,7 @@ func legTag(l ab.Leg) string { return fmt.Sprintf("again, %d of %d", l.N, l.Of) 
 func (m *Model) closeAnswer(r *backend.Run, prefilled int) {
 	m.answer.live, m.answer.thinking = false, false
 	m.repeatable = true
-	m.runs.add(r, prefilled)
+	m.runs.Take(r, prefilled)
 	m.answer.tag = strings.TrimSpace(fmt.Sprintf("run %d %s", r.N, m.answer.tag))
-	m.chat.addNote(m.now(), false, m.runs.summary(r))
+	m.chat.addNote(m.now(), false, m.runs.Summary(r))
 }

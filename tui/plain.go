@@ -18,6 +18,7 @@ import (
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
+	"bmoe/tui/view"
 
 	xterm "github.com/charmbracelet/x/term"
 )
@@ -29,7 +30,7 @@ type plainChat struct {
 	th   *term.Theme
 	eng  backend.Backend
 	out  *bufio.Writer
-	runs runList
+	runs *view.Runs
 
 	width   func() int // columns to break lines at, or 0
 	fold    term.Folder
@@ -40,7 +41,7 @@ type plainChat struct {
 // runPlain chats without a screen until the input ends or /quit.
 func runPlain(ctx context.Context, o Options) error {
 	th := &term.Theme{G: term.ASCIIGlyphs, ASCIIText: term.Detect(o.Environ).NotUTF8}
-	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: runList{th: th, again: "/again"},
+	p := &plainChat{o: o, th: th, out: bufio.NewWriter(o.Output), runs: view.NewRuns(th, "/again"),
 		width: columnsOf(o.Output), notes: o.Errors}
 	p.write("loading " + term.CleanLine(o.Name))
 	if err := p.flush(); err != nil {
@@ -228,7 +229,7 @@ func (p *plainChat) finish(run *backend.Run, err error, again bool) {
 	p.say("")
 	p.ended(run)
 	if run != nil && again {
-		if v := p.runs.verdict(); v != "" {
+		if v := p.runs.Latest(); v != "" {
 			p.say("[" + v + "]")
 		}
 	}
@@ -251,8 +252,8 @@ func (p *plainChat) ended(run *backend.Run) {
 	if run == nil {
 		return
 	}
-	p.runs.add(run, s.PromptDone)
-	p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.summary(run)))
+	p.runs.Take(run, s.PromptDone)
+	p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.Summary(run)))
 }
 
 // plainAnswer writes an answer as its text comes.
@@ -399,9 +400,10 @@ func (p *plainChat) why() {
 // help lists the commands. What the table of keys says of keys is of the screen.
 func (p *plainChat) help() {
 	for i := range keyTable {
-		switch r := &keyTable[i]; r.cmd {
-		case "", "/thoughts", "/freeze", "/stop": // of the screen
-		case "/quit":
+		switch r := &keyTable[i]; {
+		case r.cmd == "" || r.cmd == "/thoughts" || r.cmd == "/freeze" || r.cmd == "/stop": // of the screen
+		case r.view != "" && r.view != "help" && r.view != "runs": // a view of figures only
+		case r.cmd == "/quit":
 			p.say("/quit: end the program; so do the end of the input (Ctrl+D, on Windows Ctrl+Z and Enter) and Ctrl+C at the prompt")
 		default:
 			p.say(r.cmd + ": " + r.help)
@@ -422,13 +424,13 @@ func (p *plainChat) listRuns() {
 	}
 	for _, g := range p.runs.Groups() {
 		r := g.Last()
-		p.say(fmt.Sprintf("run %s: %s; %s", g.Name(), settings(r.Settings), p.runs.summary(r)))
+		p.say(fmt.Sprintf("run %s: %s; %s", g.Name(), view.SettingsText(r.Settings), p.runs.Summary(r)))
 		if len(g.Runs) > 1 {
-			p.say("  " + p.runs.pooled(g))
+			p.say("  " + p.runs.Pooled(g))
 		}
 		if base := p.runs.Base(g); base != nil {
 			c := p.runs.Compare(base, g)
-			p.say("  " + p.runs.sentence(&c))
+			p.say("  " + p.runs.Sentence(&c))
 		}
 	}
 }

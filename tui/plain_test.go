@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/profile"
 	"bmoe/tui/term"
+	"bmoe/tui/view"
 )
 
 func plainSession(t *testing.T, f *fakeEngine, in string, environ ...string) (string, error) {
@@ -152,7 +153,7 @@ func TestPlainSignsOfLife(t *testing.T) {
 // Lines are broken at words, the figures' too.
 func TestPlainBreaksLinesAtWords(t *testing.T) {
 	var out bytes.Buffer
-	p := &plainChat{th: &term.Theme{G: term.ASCIIGlyphs}, eng: newFake(), out: bufio.NewWriter(&out), runs: runList{th: &term.Theme{G: term.ASCIIGlyphs}, again: "/again"},
+	p := &plainChat{th: &term.Theme{G: term.ASCIIGlyphs}, eng: newFake(), out: bufio.NewWriter(&out), runs: view.NewRuns(&term.Theme{G: term.ASCIIGlyphs}, "/again"),
 		width: func() int { return 30 }, notes: io.Discard}
 	p.answer(context.Background(), false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
 		return p.eng.Generate(ctx, backend.Request{Text: "hi", OnDelta: onDelta})

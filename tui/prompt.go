@@ -81,8 +81,9 @@ func (m *Model) draft(text string) {
 // paste puts pasted text into the prompt, whole: its lines are one message. It
 // goes there from wherever the screen is.
 func (m *Model) paste(text string) {
-	if m.screen != mainScreen {
-		m.toggleScreen(mainScreen)
+	if m.views.Top() != nil {
+		m.views.Clear()
+		m.layout()
 	}
 	m.setFocus(onPrompt)
 	m.prompt.InsertString(m.cleaned(text))

@@ -43,8 +43,8 @@ func TestAPasteLeavesAView(t *testing.T) {
 		h.keys(key, "tab")
 		h.keys(key)
 		h.send(tea.PasteMsg{Content: "pasted "})
-		if got := h.m.prompt.Value(); h.m.screen != mainScreen || h.m.focus != onPrompt || got != strings.Repeat("pasted ", i+1) {
-			t.Errorf("after %s: %q on screen %v", key, got, h.m.screen)
+		if got := h.m.prompt.Value(); h.m.views.Top() != nil || h.m.focus != onPrompt || got != strings.Repeat("pasted ", i+1) {
+			t.Errorf("after %s: %q on screen %v", key, got, len(h.m.views))
 		}
 	}
 }

@@ -75,28 +75,28 @@ func TestPanes(t *testing.T) {
 				if state == "ran" {
 					h.ask("Why?")
 				}
-				names := []string{"timeline", "cache", "lanes", "mapping", "process", "diagnosis"}
-				for i, p := range h.m.panes {
+				for _, p := range h.m.panes {
+					name := strings.TrimPrefix(fmt.Sprintf("%T", p), "*pane.")
 					var out []string
 					for _, size := range sizes {
 						p.SetSize(size.w, size.h)
 						title := p.Title(size.w)
 						rows := p.Render()
 						if len(rows) != size.h {
-							t.Errorf("%s: %d rows, want %d", names[i], len(rows), size.h)
+							t.Errorf("%s: %d rows, want %d", name, len(rows), size.h)
 						}
 						for _, r := range rows {
 							if w := h.m.th.Width(r); w != size.w {
-								t.Errorf("%s at %dx%d: a row of %d columns: %q", names[i], size.w, size.h, w, ansi.Strip(r))
+								t.Errorf("%s at %dx%d: a row of %d columns: %q", name, size.w, size.h, w, ansi.Strip(r))
 							}
 						}
 						if w := h.m.th.Width(title); w > size.w {
-							t.Errorf("%s: a title of %d columns for %d", names[i], w, size.w)
+							t.Errorf("%s: a title of %d columns for %d", name, w, size.w)
 						}
 						out = append(out, fmt.Sprintf("%d x %d", size.w, size.h), title)
 						out = append(out, rows...)
 					}
-					golden(t, "pane-"+names[i]+"-"+kind, ansi.Strip(strings.Join(out, "\n")))
+					golden(t, "pane-"+name+"-"+kind, ansi.Strip(strings.Join(out, "\n")))
 				}
 			})
 		}

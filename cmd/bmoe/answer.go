@@ -8,7 +8,6 @@ import (
 	"os"
 	"strings"
 
-	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/cli"
 	"bmoe/internal/clock"
@@ -19,7 +18,7 @@ import (
 
 // reporter tells of a plain run as it goes.
 type reporter interface {
-	opened(s *engine.Session, loadNanos int64) error
+	opened(b backend.Backend, loadNanos int64) error
 	prefilled(done, of int) error
 	delta(d backend.Delta) error
 	finished(run *backend.Run) error
@@ -66,7 +65,7 @@ func answer(ctx context.Context, o *options, out *cli.Output) error {
 
 // generate runs and reports. When the reports cannot be delivered any more, it
 // stops.
-func generate(ctx context.Context, s *engine.Session, o *options, prompt string, rep reporter, status *status, loadNanos int64) error {
+func generate(ctx context.Context, s backend.Backend, o *options, prompt string, rep reporter, status *status, loadNanos int64) error {
 	if err := rep.opened(s, loadNanos); err != nil {
 		return err
 	}
@@ -132,7 +131,7 @@ type jsonReport struct {
 	say func(string) string // mentions of settings in the words of the command line
 }
 
-func (r jsonReport) opened(*engine.Session, int64) error { return nil }
+func (r jsonReport) opened(backend.Backend, int64) error { return nil }
 
 func (r jsonReport) prefilled(int, int) error { return nil }
 
@@ -159,7 +158,7 @@ type textReport struct {
 	thinking bool
 }
 
-func (r *textReport) opened(*engine.Session, int64) error { return nil }
+func (r *textReport) opened(backend.Backend, int64) error { return nil }
 
 func (r *textReport) prefilled(int, int) error { return nil }
 

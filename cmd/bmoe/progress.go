@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/cli"
+	"bmoe/internal/clock"
 	"bmoe/internal/units"
 	"bmoe/profile"
 )
@@ -96,15 +96,26 @@ const runID = 1
 // progressReport writes the lines.
 type progressReport struct {
 	out     *cli.Output
-	session *engine.Session
+	session backend.Backend
 	snap    profile.Snapshot
+	seen    int64 // clock.Now of snap
 
 	step          int
 	lookups, hits int64 // of the run so far
 }
 
-func (r *progressReport) opened(s *engine.Session, loadNanos int64) error {
-	s.Snapshot(&r.snap)
+// snapEvery is the least time between two snapshots for the lines of tokens, in
+// nanoseconds: what they take from it changes as rarely.
+const snapEvery = units.Second / 10
+
+// look takes a snapshot.
+func (r *progressReport) look() {
+	r.session.Snapshot(&r.snap)
+	r.seen = clock.Now()
+}
+
+func (r *progressReport) opened(s backend.Backend, loadNanos int64) error {
+	r.look()
 	m := &r.snap.Model
 	ready := readyLine{Load: units.InSeconds(loadNanos), Arch: m.Arch, Ctx: r.snap.Ctx, Think: thinkControl(s), Experts: m.ExpertsUsed}
 	if err := r.out.Line("BMOE_READY", ready); err != nil {
@@ -126,7 +137,7 @@ func thinkControl(b backend.Backend) string {
 // prefilled reports a batch of the prompt, and before the first one how many
 // tokens there are.
 func (r *progressReport) prefilled(done, of int) error {
-	r.session.Snapshot(&r.snap)
+	r.look()
 	return r.out.Line("BMOE_PREFILL", prefillLine{Done: done, Prompt: of, Elapsed: units.InSeconds(r.snap.Elapsed),
 		Left: profile.In(r.snap.PrefillLeft(), units.Second)})
 }
@@ -135,7 +146,9 @@ func (r *progressReport) delta(d backend.Delta) error {
 	if d.Token >= 0 {
 		r.step++ // otherwise it is what had been held back, at the end
 	}
-	r.session.Snapshot(&r.snap)
+	if clock.Since(r.seen) >= snapEvery {
+		r.look()
+	}
 	line := progressLine{Step: r.step, Steps: r.snap.Steps, Reasoning: d.Reasoning, Text: d.Text, DenseResident: r.snap.Mapping.DenseResident}
 	if c := d.Record; c != nil {
 		ms := func(ns int64) profile.Maybe[float64] { return profile.Some(units.InMs(ns)) }
@@ -160,7 +173,7 @@ func (r *progressReport) delta(d backend.Delta) error {
 
 func (r *progressReport) finished(run *backend.Run) error {
 	s, sum := &run.Result, &run.Sum
-	r.session.Snapshot(&r.snap)
+	r.look()
 	t := &s.PerToken
 	done := doneLine{
 		ID: runID, Cancelled: s.StopReason == "cancelled", StopReason: s.StopReason,

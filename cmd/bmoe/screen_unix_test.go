@@ -269,6 +269,24 @@ const (
 	keyStop  = "\x03"
 )
 
+// steps changes the budget by a key and returns it in MiB once it is another one.
+func (x *terminal) steps(key, from string) string {
+	x.t.Helper()
+	applied := regexp.MustCompile(`cache (\d+) MiB applied`)
+	x.types(key)
+	deadline := time.Now().Add(patience)
+	for {
+		s := x.screen()
+		if all := applied.FindAllStringSubmatch(s, -1); all != nil && all[len(all)-1][1] != from {
+			return all[len(all)-1][1]
+		}
+		if time.Now().After(deadline) {
+			x.t.Fatalf("the budget is still %s MiB:\n%s", from, s)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
 // The whole way of a user: start, ask, watch, change, repeat, compare.
 func TestScreen(t *testing.T) {
 	began := time.Now()
@@ -305,12 +323,17 @@ func TestScreen(t *testing.T) {
 	x.waitFor("release-mmap on applied", "RELEASED")
 	x.types(keyAgain)
 	x.waitFor("run 2 against run 1 (release-mmap on)")
-	x.types(keyF4 + keyF6 + keyF6)
-	x.waitFor("lanes 8 applied", "cache 12 MiB applied")
+	x.types(keyF4)
+	x.waitFor("lanes 8 applied")
+	up := x.steps(keyF6, "8")
+	most := x.steps(keyF6, up)
 	x.types(keyAgain)
-	x.waitFor("run 3 against run ", "lanes 8, cache 12 MiB")
-	x.types(keyF3 + keyF5)
-	x.waitFor("lanes 4 applied", "cache 10 MiB applied")
+	x.waitFor("run 3 against run ", "lanes 8, cache "+most+" MiB")
+	x.types(keyF3)
+	x.waitFor("lanes 4 applied")
+	if down := x.steps(keyF5, most); down != up {
+		t.Errorf("F5 after F6 leads from %s MiB to %s and not back to %s", most, down, up)
+	}
 	x.types(keyAgain)
 	// Held against the last run that nothing disturbed.
 	x.waitFor("run 4 against run ")
@@ -318,7 +341,7 @@ func TestScreen(t *testing.T) {
 	x.types(keyF10)
 	s := x.waitFor("settings that differ", "Esc close") // the last of it that is drawn
 	// Which run the last ones are held against depends on what disturbed the others.
-	for i, differs := range []string{"lanes 4, cache 8 MiB", "release-mmap on", "lanes 8, cache 12 MiB", "cache 10 MiB"} {
+	for i, differs := range []string{"lanes 4, cache 8 MiB", "release-mmap on", "lanes 8, cache " + most + " MiB", "cache " + up + " MiB"} {
 		line := runLine(t, s, i+1)
 		if !strings.Contains(line, differs) {
 			t.Errorf("run %d does not say %q: %s", i+1, differs, line)

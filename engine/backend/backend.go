@@ -5,7 +5,6 @@ package backend
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"bmoe/profile"
@@ -49,23 +48,11 @@ type Tunable interface {
 	Apply(map[string]string) []Outcome
 }
 
-// Residency is a Backend that can tell where every expert lies.
-type Residency interface {
-	Experts(*profile.ExpertMap)
-}
-
 // History is a Backend that keeps the records of many tokens.
 type History interface {
 	// History copies the records from number from on, counted from the first
 	// token of the session, and returns how many there were.
 	History(from int64, dst []profile.Record) int
-}
-
-// Keeper is a Backend that can write down what it has read of a conversation,
-// so that a later session need not compute it again.
-type Keeper interface {
-	Save(io.Writer) error
-	Load(io.Reader) error
 }
 
 // Info tells what a backend has open.

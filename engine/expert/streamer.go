@@ -25,7 +25,7 @@ type Options struct {
 // otherwise.
 type Stats struct {
 	policy.Counters
-	Resident         int64
+	Resident         int64 // slot bytes of the experts that are there
 	Budget           int64 // slot bytes
 	Slots, SlotsUsed int
 	ArenaBytes       int64 // committed for slots

@@ -11,7 +11,7 @@ import (
 func TestEveryValueTypeSurvives(t *testing.T) {
 	for _, version := range []uint32{2, 3} {
 		w := smallWriter(t)
-		must(t, w.SetVersion(version))
+		w.version = version
 		f, err := parseBytes(file(t, w))
 		must(t, err)
 		if f.Version != version {

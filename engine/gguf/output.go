@@ -60,9 +60,6 @@ func (w *Writer) Create(path string, shards int) (*Output, error) {
 	return o, nil
 }
 
-// Tensors returns the declared tensors with their places in the files.
-func (o *Output) Tensors() []Tensor { return o.tensors }
-
 // WriteTensor writes a piece of a tensor's data, offset bytes into it. Every
 // byte of every tensor is to be written once.
 func (o *Output) WriteTensor(name string, offset int64, data []byte) error {

@@ -19,7 +19,7 @@ func TestSparseFile(t *testing.T) {
 	o, err := bigWriter(t).Create(path, 1)
 	must(t, err)
 	defer func() { must(t, o.Abort()) }()
-	for _, x := range o.Tensors() {
+	for _, x := range o.tensors {
 		mark := append([]byte("here is "), x.Name...)
 		must(t, o.WriteTensor(x.Name, x.Size-int64(len(mark)), mark))
 	}

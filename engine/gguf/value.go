@@ -59,13 +59,6 @@ type Value struct {
 	data any       // uint8 ... float64, bool, string; []uint8 ... []float64, []bool, []string; []Value for an array of arrays
 }
 
-// Type returns the value's type.
-func (v Value) Type() ValueType { return v.kind }
-
-// Elem returns the type of an array's elements. It means nothing for other
-// values.
-func (v Value) Elem() ValueType { return v.elem }
-
 // Len returns the number of elements of an array, and 1 for any other value.
 func (v Value) Len() int {
 	switch d := v.data.(type) {

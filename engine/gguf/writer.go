@@ -26,15 +26,6 @@ func NewWriter() *Writer {
 	return &Writer{version: 3, align: defaultAlignment, meta: newMetadata(), names: map[string]bool{}}
 }
 
-// SetVersion chooses the version to write, 2 or 3.
-func (w *Writer) SetVersion(v uint32) error {
-	if v != 2 && v != 3 {
-		return fmt.Errorf("cannot write GGUF version %d", v)
-	}
-	w.version = v
-	return nil
-}
-
 // Set adds a key. x is any type that Value.Any returns, or a Value. Setting
 // general.alignment also sets the alignment of the tensor data.
 func (w *Writer) Set(key string, x any) error {

@@ -30,7 +30,7 @@ func writeAll(t *testing.T, w *Writer, path string, shards int) {
 	o, err := w.Create(path, shards)
 	must(t, err)
 	var wg sync.WaitGroup
-	for _, x := range o.Tensors() {
+	for _, x := range o.tensors {
 		wg.Go(func() {
 			b := dataOf(&x)
 			for at := 0; at < len(b); at += 50 {
@@ -221,7 +221,6 @@ func TestWriterRefuses(t *testing.T) {
 	must(t, w.Set("k", uint32(1)))
 	must(t, w.Declare("t", quant.F32, 8))
 	for name, err := range map[string]error{
-		"version 1":      w.SetVersion(1),
 		"key twice":      w.Set("k", uint32(2)),
 		"empty key":      w.Set("", uint32(2)),
 		"an int":         w.Set("i", 2),

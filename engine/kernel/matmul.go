@@ -43,16 +43,16 @@ const (
 )
 
 // FormOf returns the form in which weights of type t want the activations. It
-// is an error if no product with such weights is known.
+// is an error if the type has no values. Types without a product of their own are
+// multiplied as Exact does.
 func FormOf(t quant.Type, n Numerics) (Form, error) {
-	k := products[t]
-	if k.dot == nil {
+	switch {
+	case !t.HasValues():
 		return 0, fmt.Errorf("no matrix product with %v weights", t)
-	}
-	if n == Exact {
+	case n == Exact || products[t].dot == nil:
 		return FormF32, nil
 	}
-	return k.form, nil
+	return products[t].form, nil
 }
 
 // product is what is needed for one weight type: the form that Fast wants, and
@@ -155,10 +155,10 @@ func (c *call) run() {
 	t := c.w.Type
 	p := &products[t]
 	switch {
-	case p.dot == nil:
+	case !t.HasValues():
 		panic(fmt.Sprintf("kernel: no matrix product with %v weights", t))
 	// Kernels of float weights read float32 activations, rounded or not.
-	case c.form == p.form, c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
+	case p.dot != nil && c.form == p.form, c.form == FormF32 && (t == quant.F16 || t == quant.BF16):
 		switch {
 		case c.simd():
 		case p.unpack:

@@ -566,3 +566,39 @@ func TestMisusePanics(t *testing.T) {
 		}()
 	}
 }
+
+// A type without a product of its own is multiplied by its values, as 32-bit floats
+// are: the same bits.
+func TestATypeThatHasOnlyValues(t *testing.T) {
+	const rows, cols, tokens = 9, 80, 5
+	r := rand.New(rand.NewPCG(3, 4))
+	double := &Matrix{Type: quant.F64, Rows: rows, Cols: cols, Data: make([]byte, 8*rows*cols)}
+	single := &Matrix{Type: quant.F32, Rows: rows, Cols: cols, Data: make([]byte, 4*rows*cols)}
+	for i := range rows * cols {
+		v := float32(r.NormFloat64())
+		binary.LittleEndian.PutUint64(double.Data[8*i:], math.Float64bits(float64(v)))
+		binary.LittleEndian.PutUint32(single.Data[4*i:], math.Float32bits(v))
+	}
+	if products[quant.F64].dot != nil {
+		t.Fatal("F64 has a product of its own: this test needs a type that has none")
+	}
+	x := make([]float32, tokens*cols)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	for _, n := range []Numerics{Fast, Exact} {
+		out := map[*Matrix][]float32{}
+		for _, m := range []*Matrix{double, single} {
+			form := mustForm(t, m.Type, n)
+			a := NewActs(tokens, cols)
+			a.Reset(tokens, cols)
+			a.Prepare(form, x, cols, 0, tokens)
+			out[m] = make([]float32, tokens*rows)
+			MatMul(out[m], rows, m, 0, rows, a, form, nil)
+		}
+		kerneltest.WantBits(t, "F64", out[double], out[single])
+	}
+	if _, err := FormOf(quant.I8, Fast); err == nil {
+		t.Error("integers have a product")
+	}
+}

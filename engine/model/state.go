@@ -292,6 +292,3 @@ func (k kvLayer) markBytes() int         { return k.MarkBytes() }
 func (k kvLayer) savedBytes(n int) int   { return k.SavedBytes(n) }
 func (k kvLayer) save(dst []byte)        { k.Save(dst) }
 func (k kvLayer) load(src []byte, n int) { k.Load(src, n) }
-
-// repeat returns the specs of n layers of one shape.
-func repeat(n int, spec layerSpec) []layerSpec { return slices.Repeat([]layerSpec{spec}, n) }

@@ -215,7 +215,7 @@ func TestMarksAreBounded(t *testing.T) {
 	if n, err := s.Rewind(3); n != 3 || err != nil {
 		t.Errorf("rewound to %d, %v; want the newest mark at 3", n, err)
 	}
-	plain, err := newState(200, repeat(2, kvSpec{attn.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200}}))
+	plain, err := newState(200, slices.Repeat([]layerSpec{kvSpec{attn.KVSpec{Heads: 1, KeyDim: 4, ValDim: 4, Ctx: 200}}}, 2))
 	if err != nil {
 		t.Fatal(err)
 	}

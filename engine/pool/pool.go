@@ -215,10 +215,6 @@ func newPool(workers int, now func() int64) *Pool {
 // Workers returns the number of workers, worker 0 included.
 func (p *Pool) Workers() int { return p.workers }
 
-// SetSpin sets for how many nanoseconds an idle worker, or the caller at a
-// barrier, spins before it parks. 0 parks at once.
-func (p *Pool) SetSpin(ns int64) { p.spin.Store(max(ns, 0)) }
-
 // Run calls t.Do for every i in [0, n), spread over the workers, and returns
 // when all have returned. Workers claim ranges of parts that shrink as the work
 // runs out, so that a slow worker does not hold the others; one that is not

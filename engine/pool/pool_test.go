@@ -63,7 +63,7 @@ func TestRunDoesEveryPartOnce(t *testing.T) {
 				t.Run(fmt.Sprintf("procs %d workers %d spin %d", gmp, workers, spin), func(t *testing.T) {
 					procs(t, gmp)
 					p := newTestPool(t, workers)
-					p.SetSpin(spin)
+					p.spin.Store(spin)
 					task := &countTask{counts: make([]int, 301)}
 					within(t, 20*time.Second, "Run", func() {
 						rounds := 0
@@ -256,7 +256,7 @@ func (n nested) Do(_, _ int) { n.p.Run(1, n) }
 func TestParkStopsEveryWorker(t *testing.T) {
 	for _, spin := range []int64{0, 5_000_000} {
 		p := newTestPool(t, 4)
-		p.SetSpin(spin)
+		p.spin.Store(spin)
 		task := &countTask{counts: make([]int, 1000)}
 		for range 20 {
 			p.Run(1000, task)
@@ -438,7 +438,7 @@ func BenchmarkRun(b *testing.B) {
 		for _, spin := range []int64{defaultSpin, 0} {
 			b.Run(fmt.Sprintf("workers=%d/spin=%dus", workers, spin/1000), func(b *testing.B) {
 				p := newTestPool(b, workers)
-				p.SetSpin(spin)
+				p.spin.Store(spin)
 				task := &countTask{counts: make([]int, 64)}
 				for b.Loop() {
 					p.Run(64, task)

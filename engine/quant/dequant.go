@@ -6,26 +6,11 @@ import (
 	"math"
 )
 
-// blockFuncs turn n consecutive blocks into floats. dst and src have exactly
-// the lengths that the layout asks for; Dequantize has checked it.
-var blockFuncs = map[Type]func(dst []float32, src []byte){
-	F32: dequantF32, F16: dequantF16, BF16: dequantBF16,
-	Q4_0: dequantQ4_0, Q4_1: dequantQ4_1, Q5_0: dequantQ5_0, Q5_1: dequantQ5_1, Q8_0: dequantQ8_0,
-	IQ4_NL: dequantIQ4NL, MXFP4: dequantMXFP4, NVFP4: dequantNVFP4,
-	Q2_K: dequantQ2K, Q3_K: dequantQ3K, Q4_K: dequantQ4K, Q5_K: dequantQ5K, Q6_K: dequantQ6K,
-	IQ4_XS: dequantIQ4XS, IQ2_XXS: dequantIQ2XXS, IQ2_XS: dequantIQ2XS, IQ2_S: dequantIQ2S,
-	IQ3_XXS: dequantIQ3XXS, IQ3_S: dequantIQ3S, IQ1_S: dequantIQ1S, IQ1_M: dequantIQ1M,
-	TQ1_0: dequantTQ1, TQ2_0: dequantTQ2,
-}
-
-// CanDequantize reports whether Dequantize knows the type.
-func CanDequantize(t Type) bool { return blockFuncs[t] != nil }
-
 // Dequantize writes the values of src, whole blocks of type t, to dst. The
 // results are llama.cpp's to the bit. It is an error if the type has no values
 // (integers, unknown types) or if the lengths do not belong together.
 func Dequantize(t Type, dst []float32, src []byte) error {
-	f := blockFuncs[t]
+	f := t.layout().values
 	if f == nil {
 		return fmt.Errorf("dequantize: no values can be had from %v", t)
 	}
@@ -44,6 +29,12 @@ func u16(b []byte) uint16 { return binary.LittleEndian.Uint16(b) }
 func u32(b []byte) uint32 { return binary.LittleEndian.Uint32(b) }
 
 func f16(b []byte) float32 { return F16ToF32(binary.LittleEndian.Uint16(b)) }
+
+func dequantF64(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = float32(math.Float64frombits(binary.LittleEndian.Uint64(src[8*i:])))
+	}
+}
 
 func dequantF32(dst []float32, src []byte) {
 	for i := range dst {

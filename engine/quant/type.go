@@ -54,27 +54,57 @@ type layout struct {
 	name  string
 	elems int // elements in a block
 	bytes int // bytes of a block
+	// values turns consecutive blocks into floats; nil where there are none. dst and
+	// src have exactly the lengths that the layout asks for.
+	values func(dst []float32, src []byte)
 }
 
-// layouts is indexed by type. It is an array because kernels ask it for every
-// call; types that are not there have no name.
+// layouts is indexed by type: a new type is a line here, and its values in a file of
+// its own. It is an array because kernels ask it for every call; types that are not
+// there have no name.
 var layouts = [64]layout{
-	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2}, F64: {"F64", 1, 8},
-	I8: {"I8", 1, 1}, I16: {"I16", 1, 2}, I32: {"I32", 1, 4}, I64: {"I64", 1, 8},
-	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24},
-	Q8_0: {"Q8_0", 32, 34}, Q8_1: {"Q8_1", 32, 36}, IQ4_NL: {"IQ4_NL", 32, 18}, MXFP4: {"MXFP4", 32, 17},
-	NVFP4: {"NVFP4", 64, 36},
-	Q2_K:  {"Q2_K", 256, 84}, Q3_K: {"Q3_K", 256, 110}, Q4_K: {"Q4_K", 256, 144}, Q5_K: {"Q5_K", 256, 176},
-	Q6_K: {"Q6_K", 256, 210}, Q8_K: {"Q8_K", 256, 292},
-	IQ1_S: {"IQ1_S", 256, 50}, IQ1_M: {"IQ1_M", 256, 56}, IQ2_XXS: {"IQ2_XXS", 256, 66}, IQ2_XS: {"IQ2_XS", 256, 74},
-	IQ2_S: {"IQ2_S", 256, 82}, IQ3_XXS: {"IQ3_XXS", 256, 98}, IQ3_S: {"IQ3_S", 256, 110}, IQ4_XS: {"IQ4_XS", 256, 136},
-	TQ1_0: {"TQ1_0", 256, 54}, TQ2_0: {"TQ2_0", 256, 66},
+	F32:     {"F32", 1, 4, dequantF32},
+	F16:     {"F16", 1, 2, dequantF16},
+	BF16:    {"BF16", 1, 2, dequantBF16},
+	F64:     {"F64", 1, 8, dequantF64},
+	I8:      {"I8", 1, 1, nil},
+	I16:     {"I16", 1, 2, nil},
+	I32:     {"I32", 1, 4, nil},
+	I64:     {"I64", 1, 8, nil},
+	Q4_0:    {"Q4_0", 32, 18, dequantQ4_0},
+	Q4_1:    {"Q4_1", 32, 20, dequantQ4_1},
+	Q5_0:    {"Q5_0", 32, 22, dequantQ5_0},
+	Q5_1:    {"Q5_1", 32, 24, dequantQ5_1},
+	Q8_0:    {"Q8_0", 32, 34, dequantQ8_0},
+	Q8_1:    {"Q8_1", 32, 36, nil},
+	IQ4_NL:  {"IQ4_NL", 32, 18, dequantIQ4NL},
+	MXFP4:   {"MXFP4", 32, 17, dequantMXFP4},
+	NVFP4:   {"NVFP4", 64, 36, dequantNVFP4},
+	Q2_K:    {"Q2_K", 256, 84, dequantQ2K},
+	Q3_K:    {"Q3_K", 256, 110, dequantQ3K},
+	Q4_K:    {"Q4_K", 256, 144, dequantQ4K},
+	Q5_K:    {"Q5_K", 256, 176, dequantQ5K},
+	Q6_K:    {"Q6_K", 256, 210, dequantQ6K},
+	Q8_K:    {"Q8_K", 256, 292, nil},
+	IQ1_S:   {"IQ1_S", 256, 50, dequantIQ1S},
+	IQ1_M:   {"IQ1_M", 256, 56, dequantIQ1M},
+	IQ2_XXS: {"IQ2_XXS", 256, 66, dequantIQ2XXS},
+	IQ2_XS:  {"IQ2_XS", 256, 74, dequantIQ2XS},
+	IQ2_S:   {"IQ2_S", 256, 82, dequantIQ2S},
+	IQ3_XXS: {"IQ3_XXS", 256, 98, dequantIQ3XXS},
+	IQ3_S:   {"IQ3_S", 256, 110, dequantIQ3S},
+	IQ4_XS:  {"IQ4_XS", 256, 136, dequantIQ4XS},
+	TQ1_0:   {"TQ1_0", 256, 54, dequantTQ1},
+	TQ2_0:   {"TQ2_0", 256, 66, dequantTQ2},
 }
 
 // Known reports whether the type is one whose size is known.
 func (t Type) Known() bool {
 	return t.layout().name != ""
 }
+
+// HasValues reports whether Dequantize knows the type.
+func (t Type) HasValues() bool { return t.layout().values != nil }
 
 // layout returns the type's layout, zero for an unknown type.
 func (t Type) layout() layout {

@@ -20,12 +20,8 @@ var unpackFuncs = [64]func(u *Unpacked, b []byte){
 	TQ1_0: unpackTQ1, TQ2_0: unpackTQ2,
 }
 
-// CanUnpack reports whether Unpack knows the type: those of the code-book and
-// ternary types that have superblocks of 256.
-func CanUnpack(t Type) bool { return int(t) < len(unpackFuncs) && unpackFuncs[t] != nil }
-
-// Unpack takes a superblock of type t apart. It panics if CanUnpack is false
-// or the block is short.
+// Unpack takes a superblock of type t apart. It panics if t is not one of the
+// code-book and ternary types that have superblocks of 256, or the block is short.
 func Unpack(t Type, u *Unpacked, block []byte) { unpackFuncs[t](u, block) }
 
 // wordSet holds the code books with an entry's values as the bytes of a word,

@@ -10,9 +10,6 @@ import (
 // resample.
 type Interval struct{ Low, High float64 }
 
-// Contains says whether v lies in the interval, ends included.
-func (i Interval) Contains(v float64) bool { return i.Low <= v && v <= i.High }
-
 // Bootstrap is how an interval is computed: how often the sample is redrawn,
 // what share of the results the interval holds, and the generator's seed, so
 // that the same sample always gives the same interval.

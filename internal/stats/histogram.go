@@ -131,22 +131,6 @@ func (h *Histogram) Mean() (float64, bool) {
 	return float64(h.Sum()) / float64(n), true
 }
 
-// Min returns the smallest value, or false if nothing was recorded.
-func (h *Histogram) Min() (int64, bool) {
-	if h.Count() == 0 {
-		return 0, false
-	}
-	return int64(^atomic.LoadUint64(&h.least)), true
-}
-
-// Max returns the largest value, or false if nothing was recorded.
-func (h *Histogram) Max() (int64, bool) {
-	if h.Count() == 0 {
-		return 0, false
-	}
-	return int64(atomic.LoadUint64(&h.max)), true
-}
-
 // Quantile returns the value below or at which the share q (0 to 1) of the
 // records lies, by the nearest rank, or false if nothing was recorded. It is
 // within 0.8% of the true value, and exact for q = 0 and q = 1.

@@ -48,8 +48,8 @@ func TestHistogramQuantilesAgreeWithTheSortedValues(t *testing.T) {
 			t.Errorf("Quantile(%v) = %d %v, want %d within 0.8%%", q, got, ok, want)
 		}
 	}
-	least, _ := h.Min()
-	most, _ := h.Max()
+	least, _ := h.Quantile(0)
+	most, _ := h.Quantile(1)
 	if least != values[0] || most != values[len(values)-1] {
 		t.Errorf("range %d..%d, want %d..%d", least, most, values[0], values[len(values)-1])
 	}
@@ -62,12 +62,6 @@ func TestHistogramEmptyAndExtremes(t *testing.T) {
 	}
 	if _, ok := h.Mean(); ok {
 		t.Error("an empty histogram has a mean")
-	}
-	if _, ok := h.Min(); ok {
-		t.Error("an empty histogram has a minimum")
-	}
-	if _, ok := h.Max(); ok {
-		t.Error("an empty histogram has a maximum")
 	}
 	h.Record(-5)
 	h.Record(math.MaxInt64)
@@ -172,7 +166,7 @@ func TestBootstrapIntervalsHoldTheTruthAsOftenAsTheyClaim(t *testing.T) {
 		for i := range sample {
 			sample[i] = 10 + random.NormFloat64()
 		}
-		if (Bootstrap{Rounds: 400}).Interval(sample, Mean).Contains(10) {
+		if in := (Bootstrap{Rounds: 400}).Interval(sample, Mean); in.Low <= 10 && 10 <= in.High {
 			held++
 		}
 	}
@@ -187,7 +181,7 @@ func TestBootstrapOfTwoSamples(t *testing.T) {
 	faster := []float64{199, 204, 195, 208, 202, 200}
 	b := Bootstrap{Seed: 3}
 	got := b.Interval2(base, faster, RatioOfMedians)
-	if !got.Contains(2) || got.Low < 1.8 || got.High > 2.2 {
+	if got.Low > 2 || got.High < 2 || got.Low < 1.8 || got.High > 2.2 {
 		t.Errorf("ratio of medians in %v, want a narrow interval around 2", got)
 	}
 	if again := b.Interval2(base, faster, RatioOfMedians); again != got {

@@ -4,24 +4,37 @@
 package pane
 
 import (
+	"slices"
 	"strconv"
 
 	"bmoe/profile"
 	"bmoe/tui/term"
 )
 
+const why = "why it is slow"
+
 // kinds are the panes from top to bottom, which is also their number. A new pane
 // is one file, and one line here.
-var kinds = []struct {
-	name string
-	new  func(base) Pane
-}{
+var kinds = []kind{
 	{"token", newTimeline},
 	{"cache", newCache},
 	{"lanes", newLanes},
 	{"mapping", newMapping},
 	{"process", newProcess},
-	{"why it is slow", newDiagnosis},
+	{why, newDiagnosis},
+}
+
+// Count is how many panes there are.
+func Count() int { return len(kinds) }
+
+// Why is which of them says why a run was slow.
+func Why() int {
+	return slices.IndexFunc(kinds, func(k kind) bool { return k.name == why })
+}
+
+type kind struct {
+	name string
+	new  func(base) Pane
 }
 
 // Pane is one of the stacked figures.

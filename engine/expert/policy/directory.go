@@ -43,7 +43,6 @@ type Directory struct {
 	budget   int64
 	pools    Pools
 	used     []int // slots taken, by pool
-	resident int64 // logical bytes
 	counters Counters
 
 	isResident []bool
@@ -135,14 +134,12 @@ func (d *Directory) add(k Key) {
 		d.counters.Rereads++
 	}
 	d.wasRead[k], d.isResident[k] = true, true
-	d.resident += d.bytes(k)
 	d.used[d.poolOf(k)]++
 	d.policy.Add(k)
 }
 
 func (d *Directory) remove(k Key) {
 	d.isResident[k] = false
-	d.resident -= d.bytes(k)
 	d.used[d.poolOf(k)]--
 	d.policy.Remove(k)
 }
@@ -186,19 +183,17 @@ func (d *Directory) Empty() {
 	clear(d.isResident)
 	clear(d.wasRead)
 	clear(d.used)
-	d.resident, d.counters = 0, Counters{}
+	d.counters = Counters{}
 	d.policy.Reset()
 }
 
-// IsResident reports whether k is in the cache.
-func (d *Directory) IsResident(k Key) bool { return d.isResident[k] }
-
-// Resident returns the logical bytes and the number of resident experts.
+// Resident returns the slot bytes and the number of resident experts.
 func (d *Directory) Resident() (bytes int64, experts int) {
-	for _, n := range d.used {
+	for i, n := range d.used {
+		bytes += int64(n) * d.pools.Bytes[i]
 		experts += n
 	}
-	return d.resident, experts
+	return bytes, experts
 }
 
 // Budget returns the budget in slot bytes.

@@ -78,15 +78,6 @@ func (s Shape) Total() int64 {
 	return n
 }
 
-// Logical returns the logical bytes of all routed experts.
-func (s Shape) Logical() int64 {
-	var n int64
-	for _, b := range s.Bytes {
-		n += b * int64(s.Experts)
-	}
-	return n
-}
-
 // makers holds every policy by name.
 var makers = map[string]func(Shape) Policy{
 	"lru": newLRU,

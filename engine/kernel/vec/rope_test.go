@@ -75,7 +75,7 @@ func TestRopeFollowsTheFormulas(t *testing.T) {
 			for k := range 3 {
 				x := kerneltest.Randoms(rng, heads*headDim, 2)
 				got := append([]float32(nil), x...)
-				r.Apply(got, headDim, table[k*r.Dims():][:r.Dims()])
+				r.Apply(got, headDim, table[k*r.dims:][:r.dims])
 				theta, mag := referenceAngles(s, pos+k)
 				want := make([]float64, len(x))
 				for i := range x {

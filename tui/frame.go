@@ -10,6 +10,7 @@ import (
 	"bmoe/profile"
 	"bmoe/tui/pane"
 	"bmoe/tui/term"
+	"bmoe/tui/view"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -53,19 +54,12 @@ func (m *Model) layout() {
 	}
 	g := m.geometry()
 	m.laidOut, m.promptRows = g, nil
-	if m.screen == paneScreen {
-		p := m.panes[m.picked]
-		p.SetSize(m.w-4, g.body-2)
-		p.SetExpanded(true)
-		return
-	}
 	if g.left > 0 {
 		m.prompt.MaxHeight = min(max(g.body/3, 1), 8)
 		m.prompt.SetWidth(g.left - 4)
 		m.chat.setSize(g.left-4, max(g.body-3-m.prompt.Height(), 1))
 	}
 	m.sharePanes()
-	m.runs.h = g.body
 }
 
 // sharePanes gives each pane its rows.
@@ -93,7 +87,7 @@ func (m *Model) View() tea.View {
 	if !m.o.NoMouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
-	if m.screen == mainScreen && m.focus == onPrompt && !m.tooSmall() && m.w > 0 {
+	if m.views.Top() == nil && m.focus == onPrompt && !m.tooSmall() && m.w > 0 {
 		if c := m.prompt.Cursor(); c != nil {
 			c.X += 2
 			c.Y += 1 + 1 + m.chat.h + 1
@@ -118,15 +112,10 @@ func (m *Model) frame() string {
 	g := m.laidOut
 	rows := make([]string, 0, m.h)
 	rows = append(rows, m.header())
-	switch m.screen {
-	case helpScreen:
-		rows = append(rows, m.boxed(g.body, m.boxTop(th.Title.On("help"), term.Part{}), m.help.render(m.w-4, g.body-2))...)
-	case runsScreen:
-		rows = append(rows, m.boxed(g.body, m.boxTop(m.runs.title(), m.paneBadge(false)), m.runs.render(m.w-4, g.body-2))...)
-	case paneScreen:
-		p := m.panes[m.picked]
-		rows = append(rows, m.boxed(g.body, m.paneTop(p, th.G.TopLeft, th.G.TopRight, m.w, true), p.Render())...)
-	default:
+	if v := m.views.Top(); v != nil {
+		inside := v.Render(m.w-4, g.body-2) // before its title: an expanded pane learns its size
+		rows = append(rows, m.boxed(g.body, m.top(v.Title, m.badge(v.Figures()), th.G.TopLeft, th.G.TopRight, m.w, true), inside)...)
+	} else {
 		rows = append(rows, m.mainBody(g)...)
 	}
 	rows = append(rows, m.statusLine())
@@ -157,10 +146,6 @@ func (m *Model) mainBody(g geometry) []string {
 		}
 	}
 	return rows
-}
-
-func (m *Model) boxTop(title string, badge term.Part) string {
-	return m.th.FrameTop(m.th.G.TopLeft, m.th.G.TopRight, title, badge, m.w, true)
 }
 
 // boxed frames rows that fill the whole body.
@@ -220,33 +205,32 @@ func (m *Model) divider(w int, st term.Style) string {
 	return st.On(th.G.TeeLeft + term.Repeat(th.G.Horizontal, w-2) + th.G.TeeRight)
 }
 
-// paneBadge is what every pane must say of its figures, and whether it holds
+// badge is what a frame must say of the figures inside, and whether they are held
 // still; the header says more.
-func (m *Model) paneBadge(holds bool) term.Part {
+func (m *Model) badge(of view.Figures) term.Part {
 	var ps []term.Part
-	if m.live.Simulated {
+	if of != view.None && m.live.Simulated {
 		ps = append(ps, m.th.Text(0, m.th.Alert, "SIMULATED"))
 	}
-	if holds && m.frozen != nil {
+	if of == view.Live && m.frozen != nil {
 		ps = append(ps, m.th.Text(0, m.th.Accent, "FROZEN"))
 	}
 	s, w := m.th.Fit(40, 1, ps...)
 	return term.Part{S: s, W: w}
 }
 
-// paneTop is the top line of a pane's frame.
-func (m *Model) paneTop(p pane.Pane, left, right string, w int, focused bool) string {
-	badge := m.paneBadge(true)
+// top is the top line of a frame, with a title and a badge.
+func (m *Model) top(title func(w int) string, badge term.Part, left, right string, w int, focused bool) string {
 	room := w - 6
 	if badge.W > 0 {
 		room -= badge.W + 3
 	}
-	return m.th.FrameTop(left, right, p.Title(room), badge, w, focused)
+	return m.th.FrameTop(left, right, title(room), badge, w, focused)
 }
 
 // paneColumn draws the panes on top of each other, their frames touching.
 func (m *Model) paneColumn(w int) []string {
-	th := m.th
+	th, badge := m.th, m.badge(view.Live)
 	var out []string
 	for i, p := range m.panes {
 		focused := m.focus == onPanes && i == m.picked
@@ -259,7 +243,7 @@ func (m *Model) paneColumn(w int) []string {
 			st = th.Focused
 		}
 		side := st.On(th.G.Vertical)
-		out = append(out, m.paneTop(p, l, r, w, focused))
+		out = append(out, m.top(p.Title, badge, l, r, w, focused))
 		for _, line := range p.Render() {
 			out = append(out, side+" "+line+" "+side)
 		}
@@ -372,14 +356,10 @@ func (m *Model) statusLine() string {
 	}
 	hints := []string{"Enter sends", "Alt+Enter new line", "Tab panes", "PgUp/PgDn scroll"}
 	switch {
-	case m.screen == helpScreen:
-		hints = []string{"Up/Down scrolls", "Esc closes this page"}
-	case m.screen == runsScreen:
-		hints = []string{"Esc closes", "Up/Down picks a run", "Enter makes it the baseline"}
-	case m.screen == paneScreen:
-		hints = []string{"e or Esc closes", "1-6 another pane", "Space freezes"}
+	case m.views.Top() != nil:
+		hints = m.views.Top().Hints()
 	case m.focus == onPanes:
-		hints = []string{"Tab goes back to the prompt", "1-6 picks a pane", "e expands it", "Space freezes"}
+		hints = []string{"Tab goes back to the prompt", paneCaps() + " picks a pane", "e expands it", "Space freezes"}
 	case m.state == loading:
 		hints = []string{"type already", "Enter sends when the model is ready", "Ctrl+C quits"}
 	}
@@ -394,7 +374,8 @@ func (m *Model) statusLine() string {
 // rows.
 func (m *Model) footer() []string {
 	th := m.th
-	onTwins := m.focus == onPanes || m.screen != mainScreen
+	shown := m.views.Top()
+	onTwins := m.focus == onPanes || shown != nil
 	var items []term.Part
 	for i := range keyTable {
 		r := &keyTable[i]
@@ -408,7 +389,7 @@ func (m *Model) footer() []string {
 		if onTwins && len(r.panes) > 0 {
 			keys = caps(r.panes, " ")
 			if r.label == "pane" {
-				keys = "1-6"
+				keys = paneCaps()
 			}
 		}
 		if len(r.panes) > 0 && len(r.any) == 0 && !onTwins {
@@ -427,11 +408,11 @@ func (m *Model) footer() []string {
 		case "expand":
 			keys = "e"
 		case "stop":
-			if m.screen != mainScreen {
+			if shown != nil {
 				label = "close"
 			}
 		case "quit":
-			if m.screen == helpScreen || m.screen == runsScreen {
+			if shown != nil && shown.Figures() != view.Live {
 				continue // there q closes, as Esc does
 			}
 		}

@@ -1,0 +1,226 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bmoe/engine/ab"
+	"bmoe/engine/backend"
+	"bmoe/internal/stats"
+	"bmoe/internal/units"
+	"bmoe/profile"
+	"bmoe/tui/term"
+)
+
+// Runs are the runs of a session in words: equal runs are one, each is held against
+// a base.
+type Runs struct {
+	ab.Runs
+	th     *term.Theme
+	at     int       // picked group
+	chosen *ab.Group // as the base of all; nil: each group has its own
+
+	again string      // how to ask for a run again: a key or a command
+	early map[int]int // prompt tokens done, by the number of a run that ended before its first token
+}
+
+// NewRuns returns a list without a run; again is how a run is asked for again, a key
+// or a command.
+func NewRuns(th *term.Theme, again string) *Runs { return &Runs{th: th, again: again} }
+
+// Take takes a run, and how far its prefill had got. Its group is picked if the
+// newest was.
+func (l *Runs) Take(r *backend.Run, prefilled int) {
+	if StoppedEarly(r) {
+		if l.early == nil {
+			l.early = map[int]int{}
+		}
+		l.early[r.N] = prefilled
+	}
+	newest := l.Last() == nil || l.picked() == l.Of(l.Last())
+	l.Add(r)
+	if newest {
+		l.at = slices.Index(l.Groups(), l.Of(r))
+	}
+}
+
+func (l *Runs) move(n int) {
+	l.at = min(max(l.at+n, 0), max(len(l.Groups())-1, 0))
+}
+
+func (l *Runs) picked() *ab.Group { return l.Groups()[l.at] }
+
+// choose makes the picked runs the base of all others, or lets them be chosen
+// again.
+func (l *Runs) choose() {
+	if len(l.All()) == 0 || l.chosen == l.picked() {
+		l.chosen = nil
+		return
+	}
+	l.chosen = l.picked()
+}
+
+// against returns what a group is held against, nil if nothing.
+func (l *Runs) against(g *ab.Group) *ab.Group {
+	switch l.chosen {
+	case nil:
+		return l.Base(g)
+	case g:
+		return nil
+	}
+	return l.chosen
+}
+
+// Summary is the line under an answer.
+func (l *Runs) Summary(r *backend.Run) string {
+	if StoppedEarly(r) {
+		return l.endOfPrefill(r)
+	}
+	t := &r.Result.PerToken
+	s := fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
+		units.Plural(int64(r.Result.NGen), "token"), r.Result.DecodeTPS.Text(units.Sig, ""), t.Wall.Text(toMs, ""), t.Stall.Text(toMs, ""), r.Result.Cache.HitPct.Text(units.Percent, ""))
+	switch r.Result.StopReason {
+	case "length":
+		s += "; ended at the token limit"
+	case "context":
+		s += "; ended because the context is full"
+	}
+	if f := flags(r); f != "" {
+		s += "; " + f
+	}
+	return s
+}
+
+// StoppedEarly reports that a run ended before its first token, so that it has
+// no figures of decoding.
+func StoppedEarly(r *backend.Run) bool { return r.Err != nil && r.Result.NGen == 0 }
+
+// endOfPrefill says how far a run got that has no token.
+func (l *Runs) endOfPrefill(r *backend.Run) string {
+	verb := "failed"
+	if errors.Is(r.Err, context.Canceled) {
+		verb = "stopped"
+	}
+	return fmt.Sprintf("%s in prefill after %d of %s", verb, l.early[r.N], units.Plural(int64(r.Result.NPrompt-r.Result.NCached), "prompt token"))
+}
+
+// flags are the words that qualify a run's figures.
+func flags(r *backend.Run) string { return term.CleanLine(r.Result.Qualifiers()) }
+
+// Latest says in one line what the latest run tells beside others; empty if
+// there is nothing to hold it against.
+func (l *Runs) Latest() string {
+	c, ok := l.Verdict()
+	if !ok {
+		if n := len(l.Of(l.Last()).Runs); n > 1 {
+			return l.Pooled(l.Of(l.Last()))
+		}
+		return ""
+	}
+	return l.Sentence(&c)
+}
+
+// Sentence words a comparison: who against whom, what differs, how much, and
+// whether the texts are the same.
+func (l *Runs) Sentence(c *ab.Comparison) string {
+	a, b := c.Base, c.Group
+	s := fmt.Sprintf("run %s against run %s (%s): %s", b.Name(), a.Name(), c.What(), c.Difference)
+	if was, is := a.Median(ab.DecodeTPS), b.Median(ab.DecodeTPS); c.Verdict != stats.NotComparable && was.OK && is.OK {
+		s += fmt.Sprintf("; %s tok/s from %s", units.Sig(is.Value), units.Sig(was.Value))
+		if c.Partial() {
+			s += fmt.Sprintf(", compared over the %d tokens that both have", c.Tokens+1)
+		}
+	}
+	if c.SameStart {
+		s += "; text " + c.Text()
+	}
+	return s
+}
+
+// Pooled tells of equal runs how many there are and by how much they differ.
+func (l *Runs) Pooled(g *ab.Group) string {
+	return fmt.Sprintf("run %s: %d equal runs, median %s tok/s, from lowest to highest %s", g.Name(), len(g.Runs),
+		g.Median(ab.DecodeTPS).Text(units.Sig, ""), g.Spread(ab.DecodeTPS).Text(func(v float64) string { return units.Percent(100 * v) }, " %"))
+}
+
+// toMs formats seconds as milliseconds, without the unit.
+func toMs(v float64) string { return units.Sig(v * 1e3) }
+
+// SettingsText lists what can be changed between runs, and what somebody chose.
+func SettingsText(vs []backend.Value) string {
+	var out []string
+	for _, v := range vs {
+		if v.Live || v.Given {
+			out = append(out, v.Name+" "+v.Shown)
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
+// Relation says how a group stands to its base.
+func (l *Runs) Relation(g *ab.Group) (what, text, change string) {
+	r := g.First()
+	if StoppedEarly(r) {
+		return l.endOfPrefill(r), "-", "-"
+	}
+	base := l.against(g)
+	if base == nil {
+		change = "base"
+		if r.Disturbed.Any() {
+			change = r.Disturbed.String()
+		}
+		if l.chosen == g {
+			return "base (chosen): " + SettingsText(r.Settings), "-", change
+		}
+		return SettingsText(r.Settings), "-", change
+	}
+	c := l.Compare(base, g)
+	what = c.What()
+	if l.chosen == nil && base != l.Groups()[0] {
+		what = fmt.Sprintf("to %s: %s", base.Name(), what)
+	}
+	return what, c.Text(), c.Difference.String()
+}
+
+// figures lists what a narrow table leaves out.
+func (l *Runs) figures(r *backend.Run) string {
+	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
+	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s ms/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
+		t.Compute.Text(toMs, ""), t.Mgmt.Text(toMs, ""), t.Stall.Text(toMs, ""), t.StallUnion.Text(toMs, ""),
+		t.Other.Text(toMs, ""), io.P50.Text(units.Sig, ""), io.P99.Text(units.Sig, ""), r.Result.ReadMiBPerToken.Text(units.Fixed(1), ""),
+		c.Evictions.Text(count, ""), c.Rereads.Text(count, ""), r.Result.PrefillTPS.Text(units.Sig, ""), r.Result.TTFT.Text(units.Sig, ""))
+}
+
+func count(n int64) string { return fmt.Sprint(n) }
+
+// sideBySide lists the figures of both groups. Only the speed's change is
+// claimed: figures by themselves say what was measured.
+func (l *Runs) sideBySide(c *ab.Comparison) string {
+	var b strings.Builder
+	figure := func(name string, format func(float64) string, f func(*profile.Result) profile.Maybe[float64]) {
+		fmt.Fprintf(&b, ", %s %s from %s", name, c.Group.Median(f).Text(format, ""), c.Base.Median(f).Text(format, ""))
+	}
+	figure("wall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Wall })
+	figure("compute", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute })
+	figure("mgmt", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })
+	figure("stall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })
+	figure("other", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })
+	figure("read p50", units.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
+	figure("MiB/token", units.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
+	number := func(f func(*profile.Result) profile.Maybe[int64]) func(*profile.Result) profile.Maybe[float64] {
+		return func(r *profile.Result) profile.Maybe[float64] {
+			v := f(r)
+			return profile.Maybe[float64]{Value: float64(v.Value), OK: v.OK}
+		}
+	}
+	figure("hit %", units.Percent, HitRate)
+	figure("evictions", units.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Evictions }))
+	figure("re-reads", units.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Rereads }))
+	return "ms/token: " + strings.TrimPrefix(b.String(), ", ")
+}
+
+// HitRate is the hit rate of a run, in percent.
+func HitRate(r *profile.Result) profile.Maybe[float64] { return r.Cache.HitPct }
