@@ -52,7 +52,8 @@ var families = map[string]family{
 				{"attention.q_lora_rank", uint32(s.QRank)}, {"attention.kv_lora_rank", uint32(s.KVRank)}, {"attention.key_length", uint32(s.KVRank + s.RopeDims)},
 				{"attention.key_length_mla", uint32(s.NopeDim + s.RopeDims)}, {"attention.value_length_mla", uint32(s.ValueDim)},
 				{"ssm.conv_kernel", uint32(s.Conv)}, {"kda.head_dim", uint32(s.StateSize)}, {"kda.safe_gate", true}, {"kda.gate_lower_bound", float32(-5)},
-				{"expert_gating_func", uint32(gateSigmoid)}, {"expert_weights_norm", true}, {"expert_shared_feed_forward_length", uint32(s.SharedFF)}}
+				{"expert_gating_func", uint32(gateSigmoid)}, {"expert_weights_norm", true}, {"expert_shared_count", uint32(1)},
+				{"expert_shared_feed_forward_length", uint32(s.SharedFF)}}
 		},
 		layer: func(m *maker) {
 			if (m.layer+1)%m.Interval == 0 {
@@ -90,7 +91,7 @@ var families = map[string]family{
 		check: func(s *Spec) error { return s.needs(denseSizes, sharedSizes, windowSizes) },
 		keys: func(s *Spec) []key {
 			return []key{{"feed_forward_length", uint32(s.DenseFF)}, {"leading_dense_block_count", uint32(s.Dense)}, {"attention.sliding_window", uint32(s.Window)},
-				{"expert_gating_func", uint32(gateSigmoid)}, {"expert_weights_norm", true}, {"expert_shared_feed_forward_length", uint32(s.SharedFF)}}
+				{"rope.freq_base_swa", float32(1e4)}, {"rope.dimension_count_swa", uint32(s.HeadDim)}, {"expert_gating_func", uint32(gateSigmoid)}, {"expert_weights_norm", true}, {"expert_shared_feed_forward_length", uint32(s.SharedFF)}}
 		},
 		layer: func(m *maker) {
 			m.attention(attentionKind{headNorms: true, softplus: true})
@@ -293,7 +294,7 @@ func (s *Spec) nemotronKeys() []key {
 		{"attention.head_count_kv", kv}, {"feed_forward_length", ff},
 		{"expert_shared_count", uint32(1)}, {"expert_shared_feed_forward_length", uint32(s.SharedFF)},
 		{"expert_weights_norm", true}, {"expert_weights_scale", float32(nemotronScale)}, {"expert_group_count", uint32(1)},
-		{"rope.scaling.finetuned", false},
+		{"rope.scaling.finetuned", false}, {"attention.layer_norm_epsilon", float32(1e-6)}, // the latter is of a draft head
 		{"ssm.conv_kernel", uint32(s.Conv)}, {"ssm.inner_size", uint32(s.ValueHeads * s.ValueDim)}, {"ssm.state_size", uint32(s.StateSize)},
 		{"ssm.time_step_rank", uint32(s.ValueHeads)}, {"ssm.group_count", uint32(s.KeyHeads)},
 	}
