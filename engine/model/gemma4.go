@@ -25,7 +25,7 @@ func newGemma4(l *loader) (Arch, error) {
 	full.rope = l.rope(vec.RopeNeox, l.key("attention.key_length"))
 	full.rope.factors = l.floats("rope_freqs.weight", full.rope.spec.Dims/2)
 	if local.window = l.some("attention.sliding_window"); local.window > 0 {
-		local.rope = l.windowRope(vec.RopeNeox, l.keyOr("attention.key_length_swa", l.key("attention.key_length")))
+		local.rope = l.windowRope(vec.RopeNeox, l.keyOr("attention.key_length_swa", l.key("attention.key_length")), 10000)
 	}
 	shapes := l.attentionShapes(embd, layers)
 	own := layers - l.some("attention.shared_kv_layers")

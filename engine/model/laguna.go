@@ -17,7 +17,7 @@ func newLaguna(l *loader) (Arch, error) {
 	rope := l.rope(vec.RopeNeox, shapes[0].keyDim)
 	window, period, windowRope := l.some("attention.sliding_window"), 4, rope
 	if window > 0 {
-		windowRope = l.windowRope(vec.RopeNeox, shapes[0].keyDim)
+		windowRope = l.windowRope(vec.RopeNeox, shapes[0].keyDim, rope.spec.Base)
 		if key := l.prefix + "attention.sliding_window_pattern"; l.file.Meta.Has(key) {
 			if n, err := l.file.Meta.Int(key); err == nil && n > 0 { // an array says nothing
 				period = int(n)

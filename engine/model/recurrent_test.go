@@ -160,3 +160,17 @@ func TestHybridFamiliesRefuse(t *testing.T) {
 		})
 	}
 }
+
+// Laguna's windowed layers turn by the base of the others where the file gives them
+// none, as llama.cpp has it.
+func TestWindowsOfLagunaTurnLikeTheRest(t *testing.T) {
+	plain := conform.Shared(t, "conformance/models/laguna.gguf")
+	without := gguftest.Rewrite(t, plain, func(m *gguftest.Model) { m.Set["laguna.rope.freq_base_swa"] = nil })
+	same := gguftest.Rewrite(t, plain, func(m *gguftest.Model) { m.Set["laguna.rope.freq_base_swa"] = float32(500000) })
+	logits := func(path string) []float32 {
+		return load(t, path, kernel.Fast, 2, 32).eval(t, conform.Load(t, "laguna").Tokens, 32, attn.KVF32)
+	}
+	if !slices.Equal(logits(without), logits(same)) || slices.Equal(logits(same), logits(plain)) {
+		t.Error("without a base of their own they turn by another")
+	}
+}

@@ -36,9 +36,9 @@ func (l *loader) rope(kind vec.RopeKind, dims int) *rotary {
 }
 
 // windowRope returns the rotary embedding of a family's windowed layers, which has keys
-// of its own and no scaling.
-func (l *loader) windowRope(kind vec.RopeKind, dims int) *rotary {
-	s := vec.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count_swa", dims), Base: l.floatOr("rope.freq_base_swa", 10000)}
+// of its own, the given base by default, and no scaling.
+func (l *loader) windowRope(kind vec.RopeKind, dims int, base float64) *rotary {
+	s := vec.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count_swa", dims), Base: l.floatOr("rope.freq_base_swa", base)}
 	return l.checkedRope(s, dims)
 }
 
