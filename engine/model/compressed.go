@@ -140,7 +140,7 @@ func (a *compressed) prepare(s *stream) (err error) {
 			w.more, w.sums, w.sumM = make([]float32, n*wide), make([]float32, 2*n*a.heads), make([]float32, 2*n*a.heads)
 			w.seen = make([]uint64, n*(s.ctx/64+1))
 		}
-		w.byGroup.reserve(n, a.groups)
+		w.byGroup.reserve(n, a.groups, s.Pool.Workers())
 		var err error
 		w.attn, err = attn.New(attn.Spec{Heads: a.heads, KVHeads: 1, KeyDim: a.dim, ValDim: a.dim, Scale: inverseRoot(a.dim)}, s.Pool.Workers())
 		if err != nil {

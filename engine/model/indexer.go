@@ -26,15 +26,16 @@ type indexShape struct {
 // stays in it, for layers that see what an earlier one has chosen.
 type indexScratch struct {
 	indexShape
-	queries []float32    // [n x heads*dim]
-	weights []float32    // [n x heads]
-	acts    *kernel.Acts // [n*heads], of queries
-	scores  []float32    // [n x keys]
-	mine    [][]float32  // by worker: products of a token's heads with some keys, then scores in order
-	rows    []int32      // 0, 1, 2, ...: numbers of the queries
-	seen    []uint64     // [n x words]
-	keys    int          // that the scratch has room for
-	words   int          // of a token, in the batch
+	queries  []float32       // [n x heads*dim]
+	weights  []float32       // [n x heads]
+	acts     *kernel.Acts    // [n*heads], of queries
+	scores   []float32       // [n x keys]
+	mine     [][]float32     // by worker: products of a token's heads with some keys, then scores in order
+	matrices []kernel.Matrix // by worker: some keys
+	rows     []int32         // 0, 1, 2, ...: numbers of the queries
+	seen     []uint64        // [n x words]
+	keys     int             // that the scratch has room for
+	words    int             // of a token, in the batch
 
 	// the step in progress
 	s     *stream
@@ -57,6 +58,7 @@ func newIndexScratch(shape indexShape, n, ctx, workers int) *indexScratch {
 		for range workers {
 			x.mine = append(x.mine, make([]float32, max(shape.heads*indexPart, keys)))
 		}
+		x.matrices = make([]kernel.Matrix, workers)
 	}
 	return x
 }
@@ -105,8 +107,9 @@ func (x *indexScores) Do(worker, i int) {
 		return
 	}
 	// The products lie [heads x indexPart]: MatMul's rows are the keys.
-	products, keys := x.mine[worker], x.cache.matrix(from, to)
-	kernel.MatMul(products, indexPart, &keys, 0, to-from, x.acts, x.cache.form(x.s.Numerics), x.rows[t*x.heads:][:x.heads])
+	products, keys := x.mine[worker], &x.matrices[worker]
+	*keys = x.cache.matrix(from, to)
+	kernel.MatMul(products, indexPart, keys, 0, to-from, x.acts, x.cache.form(x.s.Numerics), x.rows[t*x.heads:][:x.heads])
 	scores := x.scores[t*x.keys+from:][:to-from]
 	clear(scores)
 	for h, w := range x.weights[t*x.heads:][:x.heads] {

@@ -206,7 +206,7 @@ func (a *latent) prepare(s *stream) (err error) {
 		} else {
 			w.query, w.seen = make([]float32, n*heads*(a.rank+a.rope)), make([]float32, n*heads*a.rank)
 			w.headIn, w.headOut = kernel.NewActs(n*heads, a.nope), kernel.NewActs(n*heads, a.rank)
-			w.byHead.reserve(n, heads)
+			w.byHead.reserve(n, heads, s.Pool.Workers())
 		}
 		var err error
 		if w.attn, err = attn.New(spec, s.Pool.Workers()); err != nil {
@@ -402,7 +402,8 @@ func (a *latentOut) Do(_, t int) {
 // [tokens x heads], and so are the results.
 type byHead struct {
 	heads, max int
-	rows       []int32 // [heads x max]: the numbers of each head's vectors
+	rows       []int32         // [heads x max]: the numbers of each head's vectors
+	mine       []kernel.Matrix // by worker: a head's
 
 	// the step in progress
 	c     *Compute
@@ -416,7 +417,8 @@ type byHead struct {
 	width int // of a head's result in dst
 }
 
-func (b *byHead) reserve(n, heads int) {
+func (b *byHead) reserve(n, heads, workers int) {
+	b.mine = make([]kernel.Matrix, workers)
 	b.heads, b.max, b.rows = heads, n, make([]int32, n*heads)
 	for h := range heads {
 		for t := range n {
@@ -434,12 +436,13 @@ func (b *byHead) run(c *Compute, acts *kernel.Acts, w *Weight, size int, dst []f
 }
 
 // Do implements pool.Task.
-func (b *byHead) Do(_, i int) {
+func (b *byHead) Do(worker, i int) {
 	h, r0 := i/b.parts, i%b.parts*b.part
 	r1 := min(r0+b.part, b.size)
-	m := b.w.Slice(h*b.size, b.size)
+	m := &b.mine[worker]
+	*m = b.w.Slice(h*b.size, b.size)
 	dst, stride := b.dst[h*b.width:], b.heads*b.width
 	n := b.acts.Len() / b.heads
-	kernel.MatMul(dst, stride, &m, r0, r1, b.acts, b.form, b.rows[h*b.max:][:n])
+	kernel.MatMul(dst, stride, m, r0, r1, b.acts, b.form, b.rows[h*b.max:][:n])
 	b.w.affine().ApplyAll(dst, stride, n, r0, r1)
 }

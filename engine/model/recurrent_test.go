@@ -174,3 +174,29 @@ func TestWindowsOfLagunaTurnLikeTheRest(t *testing.T) {
 		t.Error("without a base of their own they turn by another")
 	}
 }
+
+// TestHybridsDecodeWithoutAllocating: a token makes no garbage.
+func TestHybridsDecodeWithoutAllocating(t *testing.T) {
+	for _, name := range append([]string{"laguna", "nemotron_h_moe-latent", "deepseek2", "glm-dsa", "deepseek4", "gemma4"}, recurrent...) {
+		m := load(t, conform.Shared(t, "conformance/models/"+name+".gguf"), kernel.Fast, 1, 32)
+		st, err := m.arch.NewState(64, attn.KVF16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		logits, id := make([]float32, m.arch.Info().Vocab), []int32{5}
+		step := func() {
+			if err := m.arch.Forward(context.Background(), st, id, logits); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 8 { // forms of activations are allocated when they are first met
+			step()
+		}
+		if n := testing.AllocsPerRun(30, step); n != 0 {
+			t.Errorf("%s: %v allocations a token", name, n)
+		}
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
