@@ -38,6 +38,7 @@ func newText(ctx context.Context, f *gguf.File, template string) (*Text, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	tok.Show(chat.Shown)
 	t := &Text{Tokenizer: tok}
 	if template != "" {
 		t.Template, t.TemplateErr = chat.ParseTemplate(template)

@@ -114,7 +114,7 @@ func TestRenderMessages(t *testing.T) {
 	if n != 4 {
 		t.Errorf("%d cases", n)
 	}
-	if !tmpl.Thinks() || mustParse(t, chatML).Thinks() {
+	if !tmpl.Thinks() || mustParse(t, forms[0].template()).Thinks() {
 		t.Error("Thinks is wrong")
 	}
 }
@@ -161,9 +161,13 @@ func TestTemplateFor(t *testing.T) {
 		if err != nil || p.Text != want {
 			t.Errorf("%q: %v: %q", source, err, p.Text)
 		}
-		_, _, err = TemplateFor(t.Context(), source, tokens("<s>"))
-		if source == "" && !errors.Is(err, ErrNoTemplate) || source != "" && (err == nil || !strings.Contains(err.Error(), "chat template: line 1")) {
-			t.Errorf("%q without ChatML's tokens: error %v", source, err)
+		tmpl, notice, err = TemplateFor(t.Context(), source, tokens("<s>"))
+		if err != nil || !strings.Contains(notice, why) || !strings.Contains(notice, "plain form") || !strings.Contains(notice, "{raw=on}") {
+			t.Fatalf("%q without tokens that tell: %v, notice %q", source, err, notice)
+		}
+		p, err = tmpl.RenderMessages(t.Context(), []Message{{Role: User, Content: "hi"}}, Options{AddGenerationPrompt: true})
+		if err != nil || p.Text != "User: hi\n\nAssistant:" {
+			t.Errorf("%q: %v: %q", source, err, p.Text)
 		}
 	}
 	// A template that works, or refuses a lone question on purpose, is taken.
@@ -325,6 +329,89 @@ func TestCommonPrefix(t *testing.T) {
 	}
 }
 
+// A model that does not say that it begins to think says when it ends. What has come
+// was shown as it came; the conversation has it apart, whatever pieces it came in.
+func TestLoneEndOfThought(t *testing.T) {
+	const stream = "I wonder.\n</think>\n\nFour. </think>"
+	for size := 1; size <= len(stream); size++ {
+		r := NewReasoning("assistant\n")
+		shown := ""
+		for rest := stream; rest != ""; {
+			n := min(size, len(rest))
+			thought, text := r.Push(rest[:n])
+			shown, rest = shown+text, rest[n:]
+			if thought != "" {
+				t.Fatalf("thought %q", thought)
+			}
+		}
+		_, text := r.Flush()
+		if shown += text; shown != "I wonder.\nFour. </think>" {
+			t.Errorf("in pieces of %d: shown %q", size, shown)
+		}
+		if got, want := r.Message(), (Message{Role: Assistant, Content: "Four. </think>", Reasoning: "I wonder."}); got != want {
+			t.Errorf("in pieces of %d: message %+v, want %+v", size, got, want)
+		}
+	}
+}
+
+// The form of each vocabulary: a question, an answer, another question.
+func TestForms(t *testing.T) {
+	messages := []Message{{Role: System, Content: "S"}, {Role: User, Content: "it's"}, {Role: Assistant, Content: "A\\n"}, {Role: User, Content: "B"}}
+	for token, want := range map[string]string{
+		"<|im_start|>":            "<|im_start|>system\nS<|im_end|>\n<|im_start|>user\nit's<|im_end|>\n<|im_start|>assistant\nA\\n<|im_end|>\n<|im_start|>user\nB<|im_end|>\n<|im_start|>assistant\n",
+		"<|start_header_id|>":     "<|start_header_id|>system<|end_header_id|>\n\nS<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nit's<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\nA\\n<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nB<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
+		"<|turn>":                 "<|turn>system\nS<turn|>\n<|turn>user\nit's<turn|>\n<|turn>model\nA\\n<turn|>\n<|turn>user\nB<turn|>\n<|turn>model\n",
+		"<start_of_turn>":         "<start_of_turn>user\nS<end_of_turn>\n<start_of_turn>user\nit's<end_of_turn>\n<start_of_turn>model\nA\\n<end_of_turn>\n<start_of_turn>user\nB<end_of_turn>\n<start_of_turn>model\n",
+		"[gMASK]":                 "[gMASK]<sop><|system|>\nS<|user|>\nit's<|assistant|>\nA\\n<|user|>\nB<|assistant|>\n",
+		"<｜User｜>":                "S<｜User｜>it's<｜Assistant｜>A\\n<｜end▁of▁sentence｜><｜User｜>B<｜Assistant｜>",
+		"<|im_user|>":             "<|im_system|>system<|im_middle|>S<|im_end|><|im_user|>user<|im_middle|>it's<|im_end|><|im_assistant|>assistant<|im_middle|>A\\n<|im_end|><|im_user|>user<|im_middle|>B<|im_end|><|im_assistant|>assistant<|im_middle|>",
+		"<|start|>":               "<|start|>system<|message|>S<|end|><|start|>user<|message|>it's<|end|><|start|>assistant<|channel|>final<|message|>A\\n<|end|><|start|>user<|message|>B<|end|><|start|>assistant<|channel|>final<|message|>",
+		"<|start_of_role|>":       "<|start_of_role|>system<|end_of_role|>S<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>it's<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>A\\n<|end_of_text|>\n<|start_of_role|>user<|end_of_role|>B<|end_of_text|>\n<|start_of_role|>assistant<|end_of_role|>",
+		"]~b]":                    "]~b]system\nS[e~[\n]~b]user\nit's[e~[\n]~b]ai\nA\\n[e~[\n]~b]user\nB[e~[\n]~b]ai\n",
+		"<role>":                  "<role>SYSTEM</role>S<role>HUMAN</role>it's<role>ASSISTANT</role>A\\n<role>HUMAN</role>B<role>ASSISTANT</role>",
+		"<|START_OF_TURN_TOKEN|>": "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>S<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>it's<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>A\\n<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|USER_TOKEN|>B<|END_OF_TURN_TOKEN|><|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>",
+		"[INST]":                  "[INST] S [/INST][INST] it's [/INST]A\\n</s>[INST] B [/INST]",
+	} {
+		i := slices.IndexFunc(forms, func(f form) bool { return f.tokens[0] == token })
+		if i < 0 {
+			t.Errorf("no form for %s", token)
+			continue
+		}
+		f := formFor(func(s string) bool { return slices.Contains(forms[i].tokens, s) })
+		p, err := mustParse(t, f.template()).RenderMessages(t.Context(), messages, Options{AddGenerationPrompt: true})
+		if err != nil || p.Text != want {
+			t.Errorf("%s: %v\n got %q\nwant %q", f.name, err, p.Text, want)
+		}
+	}
+	if len(forms) != 13 {
+		t.Errorf("%d forms", len(forms))
+	}
+}
+
+// --no-think reaches every template that knows a switch, by the name that it gives it.
+func TestThinkingIsSwitchedOff(t *testing.T) {
+	dir := conform.Shared(t, "conformance/templates")
+	for name, differs := range map[string]bool{
+		"Qwen-Qwen3-0.6B": true, "GLM-4.6": true, "GLM-4.7-Flash": true, "NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": true, "ByteDance-Seed-OSS": true,
+		"HuggingFaceTB-SmolLM3-3B": true, "deepseek-ai-DeepSeek-V3.1": true, "deepseek-ai-DeepSeek-V3.2": true, "deepseek-ai-DeepSeek-V4": true,
+		"google-gemma-4-31B-it": true, "poolside-Laguna-S-2.1": true, "poolside-Laguna-XS-2.1": true, "tencent-Hy3": true, "MiniMax-M3": true,
+		"ibm-granite-granite-3.3-2B-Instruct": true, "upstage-Solar-Open-100B": true, "Cohere2MoE": true, "Qwen3.5-4B": true,
+		"Qwen-Qwen2.5-7B-Instruct": false, "MiniMax-M2": false, "Kimi-K2-Thinking": false,
+	} {
+		tmpl := mustParse(t, string(read(t, filepath.Join(dir, name+".jinja"))))
+		render := func(think bool) string {
+			p, err := tmpl.RenderMessages(t.Context(), []Message{{Role: User, Content: "hi"}}, Options{AddGenerationPrompt: true, EnableThinking: &think})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return p.Text
+		}
+		if got := render(true) != render(false); got != differs || tmpl.Thinks() != differs {
+			t.Errorf("%s: another prompt without thinking: %v, can be switched: %v; want %v", name, got, tmpl.Thinks(), differs)
+		}
+	}
+}
+
 // Every way to cut the stream gives the same two texts.
 func TestReasoning(t *testing.T) {
 	for _, c := range []struct{ prompt, stream, thought, text string }{
@@ -340,6 +427,8 @@ func TestReasoning(t *testing.T) {
 		{"assistant\n", " \n", "", " \n"},
 		{"[/INST]", "[THINK]x[/THINK]y", "x", "y"},
 		{"", "", "", ""},
+		{"", "<|START_THINKING|>x<|END_THINKING|>y", "x", "y"},
+		{"assistant\n", "Say <think>no</think>. Then </think>!", "", "Say <think>no</think>. Then </think>!"},
 	} {
 		for size := 1; size <= max(len(c.stream), 1); size++ {
 			r := NewReasoning(c.prompt)

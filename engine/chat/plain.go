@@ -88,7 +88,7 @@ func (h *hider) text(s string, marks bool) string {
 	b, done := strings.Builder{}, 0 // s[:done] is in b
 	for _, span := range spans {
 		token := s[span[0]:span[1]]
-		if marks && isThinkTag(token) {
+		if marks && Shown(token) {
 			continue
 		}
 		i, r := hideable(token)
@@ -108,13 +108,20 @@ func (h *hider) text(s string, marks bool) string {
 	return b.String() + s[done:]
 }
 
-func isThinkTag(token string) bool {
+// Shown reports whether a special token that a model says is for the reader of its
+// answer: a part of the marks around its thoughts, or a mark of a tool call, which would
+// else look like words out of nowhere.
+func Shown(token string) bool {
+	if len(token) < 4 { // no mark, but a part of many
+		return false
+	}
 	for _, tag := range thinkTags {
-		if token == tag.open || token == tag.close {
+		if strings.Contains(tag.open, token) || strings.Contains(tag.close, token) {
 			return true
 		}
 	}
-	return false
+	lower := strings.ToLower(token)
+	return strings.Contains(lower, "tool") || token == "[ARGS]" || token == "[CALL_ID]"
 }
 
 // hideable returns the character of a token that takes the least harm from a

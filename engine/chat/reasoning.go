@@ -8,12 +8,14 @@ import (
 // thinkTags are the marks that models put around what they think before they
 // answer.
 var thinkTags = []struct{ open, close string }{
-	{"<think>", "</think>"},                       // Qwen, DeepSeek, GLM and most others
-	{"<seed:think>", "</seed:think>"},             // Seed-OSS
-	{"<think:opensource>", "</think:opensource>"}, // Hy3
-	{"<mm:think>", "</mm:think>"},                 // MiniMax-M3
-	{"[THINK]", "[/THINK]"},                       // Ministral
-	{"<|channel>thought", "<channel|>"},           // Gemma 4
+	{"<think>", "</think>"},                               // Qwen, DeepSeek, GLM and most others
+	{"<seed:think>", "</seed:think>"},                     // Seed-OSS
+	{"<think:opensource>", "</think:opensource>"},         // Hy3
+	{"<mm:think>", "</mm:think>"},                         // MiniMax-M3
+	{"[THINK]", "[/THINK]"},                               // Ministral
+	{"<|channel>thought", "<channel|>"},                   // Gemma 4
+	{"<|START_THINKING|>", "<|END_THINKING|>"},            // Cohere
+	{"<|think|>", "<|end|><|begin|>assistant<|content|>"}, // Solar Open
 }
 
 // Reasoning divides a streamed answer into what the model thought and what it
@@ -23,6 +25,7 @@ type Reasoning struct {
 	close    string // ends the thought that is going on; "" outside
 	thought  bool   // there was one, or is
 	answered bool   // the answer has begun
+	lost     int    // bytes of a delta's text that turned out to be of the thought
 	held     string // may become a tag, or white space that may belong to one
 
 	harmony *harmony // takes the place of all above for a prompt in that format
@@ -38,6 +41,9 @@ func NewReasoning(prompt string) *Reasoning {
 	for _, tag := range thinkTags {
 		if strings.HasSuffix(prompt, tag.open) {
 			r.close, r.thought = tag.close, true
+		}
+		if strings.HasSuffix(prompt, tag.close) {
+			r.thought = true // an empty one: it is to answer at once
 		}
 	}
 	return r
@@ -69,15 +75,19 @@ func (r *Reasoning) take(delta string, final bool) (thought, text string) {
 		case r.close != "":
 			part, rest = r.inside(rest, final)
 			thought += part
-		case r.answered:
+		case r.answered && r.thought:
 			text, rest = text+rest, ""
+		case r.answered:
+			part, rest = r.lone(rest, final)
+			text += part
 		default:
 			part, rest = r.outside(rest, final)
 			text += part
 		}
 	}
 	r.reasoning.WriteString(thought)
-	r.content.WriteString(text)
+	r.content.WriteString(text[r.lost:])
+	r.lost = 0
 	return thought, text
 }
 
@@ -117,7 +127,32 @@ func (r *Reasoning) outside(s string, final bool) (part, rest string) {
 	if r.thought {
 		return start, ""
 	}
-	return s, ""
+	return r.lone(s, final)
+}
+
+// lone looks for the end of a thought that nothing has opened: some models begin to
+// think without saying so. What has come by then was the thought. It was shown as it
+// came, but the conversation and the result of the run have it apart.
+func (r *Reasoning) lone(s string, final bool) (part, rest string) {
+	keep := len(s)
+	for _, tag := range thinkTags {
+		if before, after, ok := strings.Cut(s, tag.close); ok {
+			if strings.Contains(r.content.String()+before, tag.open) {
+				r.thought = true // the answer speaks of such marks: from here on none is looked for
+				return s, ""
+			}
+			r.thought, r.answered = true, false
+			r.reasoning.WriteString(strings.TrimRight(r.content.String()+before, "\n"))
+			r.content.Reset()
+			r.lost = len(before) // what take still adds to the answer
+			return before, after
+		}
+		if !final {
+			keep = min(keep, len(s)-partial(s, tag.close))
+		}
+	}
+	r.held = s[keep:]
+	return s[:keep], ""
 }
 
 // partial returns the length of the longest end of s that tag begins with.

@@ -34,37 +34,26 @@ func ParseTemplate(source string) (*Template, error) {
 	return &Template{Now: time.Now, source: source, parsed: p}, nil
 }
 
-// chatML is the format of models that have its tokens but carry no template.
-const chatML = `{%- for message in messages -%}
-{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}
-{%- endfor -%}
-{%- if add_generation_prompt -%}
-{{ '<|im_start|>assistant\n' }}
-{%- endif -%}`
-
-// ErrNoTemplate tells that a model can only continue text.
-var ErrNoTemplate = errors.New("the model carries no chat template, and its vocabulary has no <|im_start|> for ChatML: " +
-	"give one as {chat-template}, or use {raw=on} to let it continue plain text")
-
-// TemplateFor returns the template of a model that carries source: it, or ChatML
-// if there is none or it does not work and the vocabulary has ChatML's tokens. Then
-// notice says so. hasToken tells whether a text is a token.
+// TemplateFor returns the template of a model that carries source: it, or if there is
+// none or it does not work the form that the vocabulary's tokens tell of. Then notice
+// says so. hasToken tells whether a text is a token. The error is the context's.
 func TemplateFor(ctx context.Context, source string, hasToken func(text string) bool) (t *Template, notice string, err error) {
-	if source == "" {
-		err, notice = ErrNoTemplate, "the model carries no chat template"
-	} else if t, err = ParseTemplate(source); err == nil {
-		if err = t.try(ctx); err == nil || ctx.Err() != nil {
-			return t, "", err
+	notice = "the model carries no chat template"
+	if source != "" {
+		if t, err = ParseTemplate(source); err == nil {
+			if err = t.try(ctx); err == nil || ctx.Err() != nil {
+				return t, "", err
+			}
 		}
-	}
-	if !hasToken("<|im_start|>") || !hasToken("<|im_end|>") {
-		return nil, "", err
-	}
-	if notice == "" {
 		notice = "the model's own template fails (" + err.Error() + ")"
 	}
-	t, err = ParseTemplate(chatML)
-	return t, notice + ": ChatML is used, which its vocabulary has tokens for; {chat-template} gives another", err
+	f := formFor(hasToken)
+	why := ", which its vocabulary has tokens for; {chat-template} gives another"
+	if f.tokens == nil {
+		why = ", and answers may be poor: {chat-template} gives another, and with {raw=on} the model continues plain text"
+	}
+	t, err = ParseTemplate(f.template())
+	return t, notice + ": " + f.name + " is used" + why, err
 }
 
 // try renders a question. A template may refuse it, which is for the conversation
@@ -78,9 +67,48 @@ func (t *Template) try(ctx context.Context) error {
 	return err
 }
 
-// Thinks reports whether thinking can be switched: the template looks at
-// enable_thinking.
-func (t *Template) Thinks() bool { return strings.Contains(t.source, "enable_thinking") }
+// thinkSwitches are the variables by which templates are told whether to have the model
+// think, and what they are set to for yes and for no; nil leaves one out. A template
+// knows a switch if it has the word, and the value for no if that is a text.
+var thinkSwitches = []struct {
+	variable string
+	on, off  any
+	word     string // that the template has beside the variable; "": any
+}{
+	{"enable_thinking", true, false, ""},                 // Qwen, GLM, Nemotron, Gemma 4, Laguna, SmolLM3, DeepSeek-V3.1 and later
+	{"thinking", true, false, "elif thinking"},           // Granite
+	{"thinking_budget", nil, int64(0), ""},               // Seed-OSS
+	{"thinking_mode", "enabled", "disabled", ""},         // MiniMax-M3
+	{"reasoning_effort", "high", "no_think", "no_think"}, // Hy3
+	{"reasoning_effort", "high", "none", `== "none"`},    // Cohere
+	{"reasoning_effort", "high", "minimal", "minimal"},   // Solar Open
+}
+
+// Thinks reports whether thinking can be switched: the template knows a variable for it.
+func (t *Template) Thinks() bool {
+	for _, x := range thinkSwitches {
+		if strings.Contains(t.source, x.variable) && strings.Contains(t.source, x.word) {
+			return true
+		}
+	}
+	return false
+}
+
+// switchThinking sets the variables that the template knows.
+func (t *Template) switchThinking(c Values, on bool) {
+	for _, x := range thinkSwitches {
+		if !strings.Contains(t.source, x.variable) || !strings.Contains(t.source, x.word) {
+			continue
+		}
+		value := x.off
+		if on {
+			value = x.on
+		}
+		if _, set := c.Get(x.variable); value != nil && !set {
+			c.Set(x.variable, value)
+		}
+	}
+}
 
 // Reasons reports whether the template knows a span for reasoning.
 func (t *Template) Reasons() bool {
@@ -162,7 +190,7 @@ func (t *Template) variables(messages []Message, o Options) Values {
 	c.Set("messages", list)
 	c.Set("add_generation_prompt", o.AddGenerationPrompt)
 	if o.EnableThinking != nil {
-		c.Set("enable_thinking", *o.EnableThinking)
+		t.switchThinking(c, *o.EnableThinking)
 	}
 	if o.Tools != nil {
 		c.Set("tools", o.Tools)

@@ -28,7 +28,7 @@ func (t *Tokenizer) NewDecoder() *Decoder { return &Decoder{t: t, held: make([]b
 // part of the vocabulary's.
 func (d *Decoder) Push(id int32) string {
 	if len(d.held) == 0 && id >= 0 && int(id) < d.t.Len() {
-		if d.t.kinds[id].special() && !d.RenderSpecial {
+		if d.t.hidden(id) && !d.RenderSpecial {
 			return ""
 		}
 		if raw := d.t.raw(id); utf8.ValidString(raw) {

@@ -76,6 +76,7 @@ type Tokenizer struct {
 	model          model
 	specials       trie
 	addBOS, addEOS bool
+	shown          map[int32]bool // control tokens whose text is rendered
 }
 
 // Options say how Encode treats special tokens.
@@ -195,6 +196,22 @@ func (t *Tokenizer) EncodePrompt(text string, plain []int) []int32 {
 	return ids
 }
 
+// Show has the texts of control tokens rendered for which is says so, such as marks that
+// tell a reader something. They are parsed as before. It is for before the first use.
+func (t *Tokenizer) Show(is func(text string) bool) {
+	for id, k := range t.kinds {
+		if k.special() && is(t.texts[id]) {
+			if t.shown == nil {
+				t.shown = map[int32]bool{}
+			}
+			t.shown[int32(id)] = true
+		}
+	}
+}
+
+// hidden reports whether a token's text is not for the reader.
+func (t *Tokenizer) hidden(id int32) bool { return t.kinds[id].special() && !t.shown[id] }
+
 // AppendBytes appends the bytes that a token stands for. Control and unknown
 // tokens stand for nothing unless renderSpecial is set; then, and for
 // user-defined tokens always, it is their text. An id outside the vocabulary
@@ -203,7 +220,7 @@ func (t *Tokenizer) AppendBytes(dst []byte, id int32, renderSpecial bool) []byte
 	if id < 0 || int(id) >= len(t.texts) {
 		return append(dst, replacement...)
 	}
-	if t.kinds[id].special() && !renderSpecial {
+	if t.hidden(id) && !renderSpecial {
 		return dst
 	}
 	return append(dst, t.raw(id)...)

@@ -177,6 +177,24 @@ func TestEncodePrompt(t *testing.T) {
 	}
 }
 
+// Control tokens that tell the reader something are rendered, and parsed as before.
+func TestShow(t *testing.T) {
+	tok := mustNew(t, tiny())
+	tok.Show(func(text string) bool { return text == "<unk>" })
+	ids := []int32{'x', 261, 259, 'y'}
+	d := tok.NewDecoder()
+	streamed := ""
+	for _, id := range ids {
+		streamed += d.Push(id)
+	}
+	if got := tok.Decode(ids, false); got != "x<unk>y" || streamed != got {
+		t.Errorf("decoded as %q, streamed as %q", got, streamed)
+	}
+	if got := tok.Encode("<unk>", Options{}); len(got) != 5 {
+		t.Errorf("a person's text becomes %v", got)
+	}
+}
+
 // gpt-oss ends a call and an answer, but not with <|end|>.
 func TestHarmony(t *testing.T) {
 	m := tiny()
