@@ -12,6 +12,21 @@ import (
 	"bmoe/internal/conform"
 )
 
+// longRope has a model turn by factors that depend on whether the context is longer than
+// the first one.
+func longRope(first uint32) func(m *gguftest.Model) {
+	return func(m *gguftest.Model) {
+		m.OneExpert()
+		short, long := make([]float32, 8), make([]float32, 8)
+		for i := range short {
+			short[i], long[i] = 1+float32(i)/8, 2+float32(i*i)/4
+		}
+		m.Add(gguftest.F32("rope_factors_short.weight", short, 8), gguftest.F32("rope_factors_long.weight", long, 8))
+		m.Set["llama.rope.scaling.type"], m.Set["llama.rope.scaling.attn_factor"] = "longrope", float32(1.2)
+		m.Set["llama.rope.scaling.original_context_length"] = first
+	}
+}
+
 // Models without experts, made of ones with experts, continue a prompt as llama.cpp
 // (the build in node-llama-cpp 3.22.1) continues it.
 func TestDenseFamilies(t *testing.T) {
@@ -32,6 +47,8 @@ func TestDenseFamilies(t *testing.T) {
 		{"llama3", "mixtral-ropescale", func(m *gguftest.Model) { // with rope_freqs and linear scaling
 			m.OneExpert()
 		}, []int32{73, 118, 73, 194, 25, 288, 189, 254, 243, 107, 31, 271, 99, 6, 73, 174}, []int32{287, 206, 171, 162, 288, 130, 96, 157, 7, 102, 281, 73}},
+		{"longrope", "mixtral", longRope(64), []int32{94, 258, 113, 131, 99, 246, 52, 6, 43, 316, 254, 52, 29, 155, 10, 29}, []int32{58, 130, 40, 311, 261, 229, 308, 308, 250, 211, 99, 94}},
+		{"longrope, short", "mixtral", longRope(4096), []int32{10, 2, 261, 269, 29, 29, 99, 244, 183, 296, 29, 219, 99, 34, 273, 94}, []int32{58, 94, 290, 281}},
 		{"gemma4", "gemma4-ple", func(m *gguftest.Model) {
 			m.Tensors = slices.DeleteFunc(m.Tensors, func(x gguftest.Tensor) bool {
 				for _, part := range []string{"_exps.", "ffn_gate_inp", "pre_ffw_norm_2", "post_ffw_norm_1", "post_ffw_norm_2"} {

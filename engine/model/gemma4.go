@@ -23,7 +23,9 @@ func newGemma4(l *loader) (Arch, error) {
 	full := attentionSpec{qkNorms: headNorms, vNorms: true, post: "post_attention_norm"}
 	local := full
 	full.rope = l.rope(vec.RopeNeox, l.key("attention.key_length"))
-	full.rope.factors = l.floats("rope_freqs.weight", full.rope.spec.Dims/2)
+	if l.has("rope_freqs.weight") {
+		full.rope.factors = l.floats("rope_freqs.weight", full.rope.spec.Dims/2)
+	}
 	if local.window = l.some("attention.sliding_window"); local.window > 0 {
 		local.rope = l.windowRope(vec.RopeNeox, l.keyOr("attention.key_length_swa", l.key("attention.key_length")), 10000)
 	}

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"errors"
-
 	"bmoe/engine/kernel"
 	"bmoe/engine/kernel/vec"
 )
@@ -27,7 +25,7 @@ func newGraniteMoE(l *loader) (Arch, error) {
 		d.logitScale = float32(1 / s)
 	}
 	if !l.boolOr("rope.scaling.finetuned", true) {
-		l.fail(errors.New("a granitemoe model without rotary positions is not supported"))
+		attention.rope = nil // positions are not told apart
 	}
 	for i := range layers {
 		d.add(l.attention(i, embd, attention), l.moe(i, embd, moe))

@@ -14,7 +14,9 @@ func newLlama(l *loader) (Arch, error) {
 	embd, layers := d.info.Embd, d.info.Layers
 	shape := l.attentionShape(embd, layers)
 	attention := attentionSpec{attentionShape: shape, rope: l.rope(vec.RopeNorm, shape.keyDim)}
-	attention.rope.factors = l.floats("rope_freqs.weight", attention.rope.spec.Dims/2)
+	if l.has("rope_freqs.weight") {
+		attention.rope.factors = l.floats("rope_freqs.weight", attention.rope.spec.Dims/2)
+	}
 	second := func(i int) block { return l.ffn(i, embd, l.key("feed_forward_length"), "ffn_norm", kernel.SiLU) }
 	if l.some("expert_count") > 0 {
 		moe := moeSpec{route: l.routing(scoreSoftmax), ff: l.key("feed_forward_length"), input: "ffn_norm", act: kernel.SiLU}

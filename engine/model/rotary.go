@@ -11,6 +11,10 @@ import (
 type rotary struct {
 	spec    vec.RopeSpec
 	factors *Weight // [dims/2] divides the angle of each pair; nil: none
+	// long takes the place of factors in contexts longer than short, the one that the
+	// model was first trained on; nil: nothing does.
+	long  *Weight
+	short int
 	*vec.Rope
 	table  []float32
 	pos, n int // the batch that table is of
@@ -29,8 +33,14 @@ func (l *loader) rope(kind vec.RopeKind, dims int) *rotary {
 		s.Scaling, s.Factor = vec.RopeYarn, l.floatOr("rope.scaling.factor", 1)
 		s.OrigCtx = l.keyOr("rope.scaling.original_context_length", l.keyOr("context_length", 4096))
 		s.AttnFactor = l.floatOr("rope.scaling.attn_factor", 1)
+	case "longrope":
+		s.Magnitude = l.floatOr("rope.scaling.attn_factor", 1)
+		r := l.checkedRope(s, dims)
+		r.short = l.keyOr("rope.scaling.original_context_length", l.keyOr("context_length", 4096))
+		r.factors, r.long = l.vector("rope_factors_short.weight", s.Dims/2), l.vector("rope_factors_long.weight", s.Dims/2)
+		return r
 	default:
-		l.fail(fmt.Errorf("%srope.scaling.type is %q; known: none, linear, yarn", l.prefix, t))
+		l.fail(fmt.Errorf("%srope.scaling.type is %q; known: none, linear, yarn, longrope", l.prefix, t))
 	}
 	return l.checkedRope(s, dims)
 }
@@ -61,6 +71,9 @@ func (r *rotary) prepare(s *stream) (err error) {
 	_, err = share(s, r, func() (*rotary, error) {
 		if r.factors != nil {
 			r.spec.Factors = r.factors.F32
+		}
+		if r.long != nil && s.ctx > r.short {
+			r.spec.Factors = r.long.F32
 		}
 		if r.Rope, err = vec.NewRope(r.spec); err != nil {
 			return nil, err

@@ -37,8 +37,8 @@ type RopeSpec struct {
 	OrigCtx    int     // rope.scaling.original_context_length (YaRN)
 	AttnFactor float64 // rope.scaling.attn_factor (YaRN); 0 stands for 1
 
-	// Magnitude replaces the 1 + 0.1 ln(Factor) by which YaRN multiplies cosines
-	// and sines, for families that put it elsewhere. 0: no replacement.
+	// Magnitude multiplies cosines and sines. With YaRN it replaces 1 + 0.1 ln(Factor),
+	// for families that put it elsewhere. 0: 1, or with YaRN no replacement.
 	Magnitude float64
 }
 
@@ -72,6 +72,9 @@ func NewRope(s RopeSpec) (*Rope, error) {
 		}
 	}
 	r := &Rope{kind: s.Kind, dims: s.Dims, freq: make([]float64, s.Dims/2), mag: 1}
+	if s.Magnitude != 0 {
+		r.mag = s.Magnitude
+	}
 	lnBase := log64(s.Base)
 	var lo, width float64
 	if s.Scaling == RopeYarn {
