@@ -73,7 +73,8 @@ func writeFile(ctx context.Context, path string, fill func(io.Writer) error) err
 }
 
 func createFile(ctx context.Context, path string, special bool, fill func(io.Writer) error) error {
-	f, err := os.Create(path)
+	// For writing alone: a pipe opened for reading too would be its own reader.
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,9 @@ func create(ctx context.Context, what, path string, failed func(error)) (*sink, 
 	go func() {
 		defer crash.Catch(what)
 		defer close(done)
-		f, err = os.Create(path)
+		// For writing alone: who could read the pipe too would be its own reader, never
+		// wait for another, and never hear that the other left.
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	}()
 	select {
 	case <-ctx.Done():
