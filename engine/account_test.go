@@ -113,6 +113,7 @@ func TestRecordsAgreeWithThePlainCache(t *testing.T) {
 		for _, layers := range []float64{1, 1.7, 3} {
 			cfg := DefaultConfig()
 			cfg.Model, cfg.Raw, cfg.UBatch = conform.File(t, path), true, 7
+			cfg.CachePolicy = "lru"
 			cfg.Cache = Budget{Bytes: int64(layers * float64(layerBytes(t, cfg)))}
 			s := open(t, cfg)
 			c := &plainCache{layout: s.arch.Info().Experts, files: s.files, pools: s.shape.Pools(cfg.Cache.Bytes), read: map[int32]bool{}}

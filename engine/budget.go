@@ -147,7 +147,7 @@ func remedy(budget int64, d demand) string {
 // would do, if there is memory for it.
 func (s *Session) budgetWarning(budget int64) string {
 	cycle := s.shape.TokenCycle()
-	if budget >= cycle {
+	if budget >= cycle || s.cfg.CachePolicy != "lru" {
 		return ""
 	}
 	text := fmt.Sprintf("the cache budget of %d MiB is below one token cycle of %d MiB: least-recently-used then scores no hits",

@@ -72,7 +72,7 @@ type Config struct {
 // DefaultConfig returns the defaults of the command line.
 func DefaultConfig() Config {
 	return Config{
-		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lru", Lanes: 4, IOEngine: "lanes", Overlap: true,
+		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true,
 		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert/policy"
 	"bmoe/internal/conform"
 )
 
@@ -97,6 +98,9 @@ func TestOneText(t *testing.T) {
 					"serial":                       with(streamed, func(c *Config) { c.Overlap = false }),
 					"simulated host":               with(streamed, func(c *Config) { c.SimulateHost = "ntfs" }),
 					"one layer, batch 1, 1 thread": with(small, func(c *Config) { c.UBatch, c.Threads = 1, 1 }),
+				}
+				for _, name := range policy.Names() {
+					cells["policy "+name] = with(small, func(c *Config) { c.CachePolicy, c.Cache.Bytes = name, 2*c.Cache.Bytes })
 				}
 				for _, n := range []int{1, 2, 4, 8} {
 					cells[fmt.Sprint("lanes ", n)] = with(small, func(c *Config) { c.Lanes = n })

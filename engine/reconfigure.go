@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
 	"bmoe/internal/units"
 	"bmoe/profile"
@@ -92,6 +93,17 @@ func (s *Session) applyOne(r *setting, wish string) backend.Outcome {
 	}
 	o.Value = backend.Find(s.Settings(), r.Name).Shown()
 	return o
+}
+
+// applyPolicy changes which experts are given up; those that are there stay.
+func (s *Session) applyPolicy(c Config) (backend.Verdict, string, error) {
+	p, err := policy.New(c.CachePolicy, s.shape)
+	if err != nil {
+		return backend.Declined, "", err
+	}
+	s.cfg.CachePolicy = c.CachePolicy
+	s.streamer.SetPolicy(p)
+	return backend.Applied, s.budgetWarning(s.cfg.Cache.Bytes), nil
 }
 
 func (s *Session) applyOverlap(c Config) (backend.Verdict, string, error) {

@@ -19,6 +19,7 @@ import (
 // routed is a run's routes, token by token.
 type routed struct {
 	layers, experts, used int
+	bytes                 []int64 // of an expert, by layer; nil: 1
 	tokens                []routedToken
 }
 
@@ -77,7 +78,7 @@ func recordedRoute(t testing.TB, name string) *routed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := &routed{layers: len(r.Layers), experts: r.Experts, used: r.Used}
+	out := &routed{layers: len(r.Layers), experts: r.Experts, used: r.Used, bytes: r.ExpertBytes}
 	for _, x := range r.Turns[0].Prompt {
 		out.tokens = append(out.tokens, routedToken{id: -1, prompt: true, ids: x.Experts})
 	}
@@ -92,6 +93,9 @@ func (r *routed) shape() policy.Shape {
 	s := policy.Shape{Experts: r.experts, Used: r.used, Bytes: make([]int64, r.layers), Slots: make([]int64, r.layers)}
 	for l := range s.Bytes {
 		s.Bytes[l], s.Slots[l] = 1, 1
+		if r.bytes != nil {
+			s.Bytes[l], s.Slots[l] = r.bytes[l], r.bytes[l]
+		}
 	}
 	return s
 }
@@ -100,13 +104,18 @@ func (r *routed) shape() policy.Shape {
 // decoding. It returns the hits of decoding in percent.
 func (r *routed) replay(t testing.TB, name string, cycles float64, miss func(token, layer int, expert int32)) float64 {
 	shape := r.shape()
-	p, err := policy.New(name, shape)
-	if err != nil {
-		t.Fatal(err)
+	var p policy.Policy = newBelady(r)
+	if name != "belady" {
+		var err error
+		if p, err = policy.New(name, shape); err != nil {
+			t.Fatal(err)
+		}
 	}
-	d := policy.NewDirectory(shape, int64(cycles*float64(shape.TokenCycle())), p)
-	var plan policy.Plan
-	lookups, hits := 0, 0
+	return r.lookUp(policy.NewDirectory(shape, int64(cycles*float64(shape.TokenCycle())), p), miss)
+}
+
+// batches calls f for every lookup, a prompt in one batch; token is the first of it.
+func (r *routed) batches(f func(token, layer int, ids []int32)) {
 	for from := 0; from < len(r.tokens); {
 		to := from + 1
 		for to < len(r.tokens) && r.tokens[from].prompt && r.tokens[to].prompt {
@@ -119,21 +128,29 @@ func (r *routed) replay(t testing.TB, name string, cycles float64, miss func(tok
 					ids = append(ids, ranks...)
 				}
 			}
-			d.Visit(l, len(ids)/r.used, ids, &plan)
-			if r.tokens[from].prompt {
-				continue
-			}
-			for _, s := range plan.Steps {
-				lookups++
-				if s.Hit {
-					hits++
-				} else if miss != nil {
-					miss(from, l, int32(int(s.Key)-l*r.experts))
-				}
-			}
+			f(from, l, ids)
 		}
 		from = to
 	}
+}
+
+func (r *routed) lookUp(d *policy.Directory, miss func(token, layer int, expert int32)) float64 {
+	var plan policy.Plan
+	lookups, hits := 0, 0
+	r.batches(func(token, l int, ids []int32) {
+		d.Visit(l, len(ids)/r.used, ids, &plan)
+		if r.tokens[token].prompt {
+			return
+		}
+		for _, s := range plan.Steps {
+			lookups++
+			if s.Hit {
+				hits++
+			} else if miss != nil {
+				miss(token, l, int32(int(s.Key)-l*r.experts))
+			}
+		}
+	})
 	return 100 * float64(hits) / float64(lookups)
 }
 

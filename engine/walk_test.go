@@ -183,6 +183,9 @@ func (w *walk) settings() {
 	if w.r.IntN(2) == 0 {
 		wishes["overlap"] = pick(w.r, backend.Off, backend.On)
 	}
+	if w.r.IntN(2) == 0 {
+		wishes["cache-policy"] = pick(w.r, policy.Names()...)
+	}
 	out := w.Apply(wishes)
 	if w.streamer != nil && w.r.IntN(2) == 0 {
 		// In bytes: all experts of the model are less than a MiB.

@@ -169,9 +169,10 @@ func TestCacheFolderCannotBeWritten(t *testing.T) {
 	refused(t, 1, []string{demo.DirVariable, "MODEL.gguf"}, "-p", "hi")
 }
 
-// A budget below a token cycle is taken, with a warning that says which would do.
+// A budget below a token cycle is taken; least-recently-used scores nothing there,
+// and a warning says which budget would do.
 func TestBudgetBelowATokenCycle(t *testing.T) {
-	r := succeeds(t, "-p", "hi", "-n", "4", "--json", "--cache-mb", "2")
+	r := succeeds(t, "-p", "hi", "-n", "4", "--json", "--cache-mb", "2", "--cache-policy", "lru")
 	line := oneComplaint(t, r.stderr)
 	if !strings.Contains(line, "warning") || !regexp.MustCompile(`--cache-mb [3-9] would`).MatchString(line) {
 		t.Errorf("warned: %q", line)

@@ -7,26 +7,40 @@ import "bmoe/engine/expert/policy"
 // whose bytes came early, so that what is evicted never depends on guesses or on
 // time. The slots for it are a part of the budget that residents do not use.
 
-// readAhead starts the reads of an expert as speculation, which demand overtakes
-// in the reader's queue. It reports false if the expert has a slot already or
-// the slots for reading ahead are taken. No batch may be open.
+// readAhead starts the reads of an expert. It reports false if the expert has a slot
+// already or the slots for reading ahead are taken.
 func (s *Streamer) readAhead(k policy.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	layer := s.shape.Layer(k)
-	if p := s.poolOf(layer); s.slotOf[k] != nil || p.ahead == p.maxAhead {
+	if p := s.poolOf(s.shape.Layer(k)); s.slotOf[k] != nil || len(p.aheads) == p.maxAhead {
 		return false
 	}
+	s.startAhead(k, Whole)
+	return true
+}
+
+// startAhead starts the reads of an expert as speculation, which demand overtakes in
+// the reader's queue. There is a slot for it. mu is held.
+func (s *Streamer) startAhead(k policy.Key, from Origin) {
 	sl := s.take(k)
-	sl.ahead = true
-	sl.pool.ahead++
+	sl.ahead, sl.origin, sl.place = true, from, len(sl.pool.aheads)
+	sl.pool.aheads = append(sl.pool.aheads, sl)
 	s.submits = s.submits[:0]
-	for p := range s.layout.Layers[layer] {
+	for p := range s.layout.Layers[s.shape.Layer(k)] {
 		s.prepare(sl, p, true)
 	}
 	s.flying += len(s.submits)
+	s.reading(len(s.submits))
 	s.reader.Submit(s.submits...)
-	return true
+}
+
+// noLongerAhead takes a slot out of those that were read ahead. mu is held.
+func (sl *slot) noLongerAhead() {
+	list := sl.pool.aheads
+	last := list[len(list)-1]
+	list[sl.place], last.place = last, sl.place
+	sl.pool.aheads = list[:len(list)-1]
+	sl.ahead = false
 }
 
 // doneAhead notes the end of a read that no batch wants yet. A failure counts for
@@ -37,6 +51,9 @@ func (s *Streamer) doneAhead(sl *slot, err error) {
 	if sl.useless && sl.pending == 0 {
 		s.give(sl)
 	}
+	if err == nil {
+		s.pump() // not after an error: a reader that closes refuses all
+	}
 	if s.flying == 0 {
 		s.quiet.Broadcast()
 	}
@@ -45,15 +62,24 @@ func (s *Streamer) doneAhead(sl *slot, err error) {
 // promote makes demand of what was read ahead, and returns how many of the reads
 // are not over. What failed or was taken back is read anew. mu is held.
 func (s *Streamer) promote(sl *slot) int {
-	sl.ahead, sl.useless = false, false
-	sl.pool.ahead--
+	sl.useless = false
+	sl.noLongerAhead()
 	n := sl.pending
 	s.flying -= n
+	size := s.shape.Bytes[s.shape.Layer(sl.key)]
+	if n > 0 {
+		s.fore.worth.Late[sl.origin] += size
+	} else {
+		s.fore.worth.Useful[sl.origin] += size
+	}
 	for p := range s.layout.Layers[s.shape.Layer(sl.key)] {
 		switch {
 		case sl.flying[p]:
 			s.reader.Promote(&sl.reads[p]) // does nothing for a read that has begun
-		case !sl.there[p]:
+		case sl.there[p]: // what came early counts when it is demanded
+			s.reads++
+			s.windowBytes += int64(sl.reads[p].N)
+		default:
 			s.prepare(sl, p, false)
 		}
 	}
@@ -66,7 +92,9 @@ func (s *Streamer) cancel(k policy.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sl := s.slotOf[k]; sl != nil && sl.ahead {
-		s.flying -= s.takeBack(sl)
+		n := s.takeBack(sl)
+		s.flying -= n
+		s.read(n)
 		if sl.useless = true; sl.pending == 0 {
 			s.give(sl)
 		}
@@ -86,9 +114,16 @@ func (s *Streamer) takeBack(sl *slot) (n int) {
 	return n
 }
 
-// recall takes back all that was read ahead and not demanded, and waits for
-// reads that have begun.
+// Recall takes back all that was read ahead and not demanded, and waits for reads
+// that have begun. No batch may be open.
+func (s *Streamer) Recall() { s.recall() }
+
 func (s *Streamer) recall() {
+	s.mu.Lock()
+	for place := range s.fore.lists {
+		s.fore.forget(place)
+	}
+	s.mu.Unlock()
 	for k, sl := range s.slotOf {
 		if sl != nil {
 			s.cancel(policy.Key(k))

@@ -23,7 +23,7 @@ func aheadStreamer(t *testing.T, f *fixture) (*Streamer, *held) {
 	for _, n := range shape.Pools(0).Bytes {
 		ahead += 3 * n
 	}
-	s, err := NewStreamer(f.files, f.layout, Options{Budget: shape.Total(), Policy: p, Overlap: true, ahead: ahead})
+	s, err := NewStreamer(f.files, f.layout, Options{Budget: shape.Total(), Policy: p, Overlap: true, Reserve: ahead})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +172,8 @@ func TestGuessesDecideNothing(t *testing.T) {
 		p, _ := policy.New("lru", shape)
 		o := Options{Budget: 160_000, Policy: p, Overlap: true}
 		if guess {
-			o.ahead = shape.LayerWorkingSet()
-			o.Budget += o.ahead
+			o.Reserve = shape.LayerWorkingSet()
+			o.Budget += o.Reserve
 		}
 		s, err := NewStreamer(f.files, f.layout, o)
 		if err != nil {

@@ -49,11 +49,10 @@ type Batch struct {
 	failed   atomic.Bool
 
 	// Guarded by the streamer's mu.
-	err          error
-	next         int   // the first item that has no slot yet
-	started      int   // items that have had a slot
-	computed     int   // items computed, unless whole
-	readingSince int64 // when inFlight last rose from zero
+	err      error
+	next     int // the first item that has no slot yet
+	started  int // items that have had a slot
+	computed int // items computed, unless whole
 
 	seq    atomic.Uint32 // bumped at every piece of news
 	parked atomic.Int32

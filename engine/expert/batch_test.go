@@ -14,6 +14,8 @@ type held struct {
 	queue []*flashio.Request
 }
 
+func (h *held) Lanes() int { return 4 }
+
 func (h *held) Submit(rs ...*flashio.Request) { h.queue = append(h.queue, rs...) }
 
 func (h *held) Promote(r *flashio.Request) bool {

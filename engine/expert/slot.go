@@ -48,6 +48,8 @@ type slot struct {
 	there   [MaxProjections]bool // arrived
 	pending int                  // reads that are flying
 	ahead   bool                 // read before it was asked for, and not asked for since
+	place   int                  // among those of the pool that were
+	origin  Origin               // who guessed
 	useless bool                 // of what is read ahead: free as soon as no read is pending
 	user    *item                // of the open batch, for which the slot was filled
 }
@@ -65,7 +67,7 @@ type pool struct {
 	slots     []*slot
 	committed int     // bytes
 	free      []*slot // taken from the end
-	ahead     int     // slots that are being or were read ahead
+	aheads    []*slot // that are being or were read ahead, in no order
 	maxAhead  int     // slots that may be
 }
 

@@ -18,7 +18,8 @@ type Options struct {
 	Policy  policy.Policy
 	Overlap bool // compute experts while others are read
 
-	ahead int64 // of the budget: slots for experts that are read before they are asked for
+	Reserve int64 // of the budget: slots for experts that are read before they are asked for
+	Vocab   int   // tokens of the vocabulary, for guesses by their ids
 }
 
 // Stats is what a streamer has counted. Bytes are logical unless a name says
@@ -47,6 +48,8 @@ type Streamer struct {
 	curve  *policy.Curve // what other budgets would have hit
 	counts bool          // curve counts what is looked up
 	ahead  int64
+	vocab  int
+	fore   forecast
 
 	// mu guards slots with reads pending, the free slots, the reads' counters
 	// and the part of the batch that waits for slots. A batch that finds all its
@@ -59,6 +62,9 @@ type Streamer struct {
 
 	batch   Batch
 	submits []*flashio.Request
+
+	onTheWay     int   // reads submitted and not over
+	readingSince int64 // when that last rose from zero
 
 	// Since the cache was last emptied.
 	reads, windowBytes, busyNanos, readingNanos int64
@@ -77,9 +83,10 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Streamer{files: files, layout: l, starts: starts, shape: shape, slotOf: make([]*slot, shape.Keys()), ahead: o.ahead,
-		dir: policy.NewDirectory(shape, o.Budget-o.ahead, o.Policy), curve: policy.NewCurve(shape)}
+	s := &Streamer{files: files, layout: l, starts: starts, shape: shape, slotOf: make([]*slot, shape.Keys()), ahead: o.Reserve, vocab: o.Vocab,
+		dir: policy.NewDirectory(shape, o.Budget-o.Reserve, o.Policy), curve: policy.NewCurve(shape)}
 	s.quiet.L = &s.mu
+	s.fore.init(shape)
 	pools := s.dir.Pools()
 	for i, n := range pools.Bytes {
 		// Beside its most residents a pool holds what is read ahead, never more
@@ -104,10 +111,20 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 
 // SetReader gives the streamer the reader to use from now on; nil while there
 // is none. No batch may be open.
-func (s *Streamer) SetReader(r flashio.Reader) { s.reader = r }
+func (s *Streamer) SetReader(r flashio.Reader) {
+	s.reader = r
+	if r != nil {
+		// Half of the lanes at most: what demand then waits for is short.
+		s.fore.most = max(1, r.Lanes()/2)
+	}
+}
 
 // SetOverlap says whether experts are computed while others are read.
 func (s *Streamer) SetOverlap(on bool) { s.batch.serial = !on }
+
+// SetPolicy changes which experts are given up; those that are there stay. No batch
+// may be open.
+func (s *Streamer) SetPolicy(p policy.Policy) { s.dir.SetPolicy(p) }
 
 // Acquire implements Source.
 func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
@@ -129,12 +146,21 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	b.next, b.started = hits, hits
 	b.known = hits == b.n
 	b.whole = b.known
+	if b.known && !s.fore.on() {
+		return b
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fore.on() {
+		s.visited(layer, tokens, ids)
+	}
 	if !b.known {
-		s.mu.Lock()
 		late := s.evict(b)
 		s.submit(b)
 		b.whole = !late && b.next == b.n
-		s.mu.Unlock()
+	}
+	if s.fore.on() {
+		s.pump()
 	}
 	return b
 }
@@ -192,8 +218,7 @@ func (s *Streamer) give(sl *slot) {
 	s.slotOf[sl.key] = nil
 	sl.key, sl.user = policy.None, nil
 	if sl.ahead {
-		sl.ahead = false
-		sl.pool.ahead--
+		sl.noLongerAhead()
 	}
 	sl.pool.free = append(sl.pool.free, sl)
 }
@@ -244,14 +269,28 @@ func (s *Streamer) submit(b *Batch) {
 			s.prepare(b.items[i].slot.Load(), last, false)
 		}
 	}
-	wanted += len(s.submits)
-	if wanted == 0 {
+	if wanted+len(s.submits) == 0 {
 		return
 	}
-	if b.inFlight.Add(int32(wanted)) == int32(wanted) {
-		b.readingSince = clock.Now()
-	}
+	b.inFlight.Add(int32(wanted + len(s.submits)))
+	s.reading(len(s.submits))
 	s.reader.Submit(s.submits...)
+}
+
+// reading counts n reads more on their way, and read n fewer; between the first and
+// the last the drive is at work. mu is held.
+func (s *Streamer) reading(n int) {
+	if s.onTheWay == 0 && n > 0 {
+		s.readingSince = clock.Now()
+	}
+	s.onTheWay += n
+}
+
+func (s *Streamer) read(n int) {
+	s.onTheWay -= n
+	if s.onTheWay == 0 && n > 0 {
+		s.readingNanos += clock.Now() - s.readingSince
+	}
 }
 
 // prepare adds the read of one projection to those that are submitted next. mu
@@ -285,9 +324,12 @@ func (sl *slot) ReadDone(r *flashio.Request) {
 	}
 	sl.flying[p] = false
 	sl.pending--
+	s.read(1)
 	if r.Err == nil {
-		s.reads++
-		s.windowBytes += int64(r.N)
+		if !sl.ahead {
+			s.reads++
+			s.windowBytes += int64(r.N)
+		}
 		s.busyNanos += r.Ended - r.Started
 		s.latency.Record(r.Ended - r.Started)
 		stage := s.stage(sl, p)
@@ -309,7 +351,6 @@ func (sl *slot) ReadDone(r *flashio.Request) {
 	}
 	if b.inFlight.Add(-1) == 0 {
 		news = true
-		s.readingNanos += clock.Now() - b.readingSince
 	}
 	if news && r.Ended != 0 { // else no read was made
 		b.lastEnded.Store(r.Ended)
@@ -338,9 +379,9 @@ func (s *Streamer) drop(b *Batch) {
 		if sl == nil || sl.user != &b.items[i] {
 			continue
 		}
-		if n := s.takeBack(sl); n > 0 && b.inFlight.Add(int32(-n)) == 0 {
-			s.readingNanos += clock.Now() - b.readingSince
-		}
+		n := s.takeBack(sl)
+		s.read(n)
+		b.inFlight.Add(int32(-n))
 	}
 }
 
@@ -398,6 +439,7 @@ func (s *Streamer) Empty() {
 	}
 	clear(s.slotOf)
 	s.reads, s.windowBytes, s.busyNanos, s.readingNanos = 0, 0, 0, 0
+	s.fore.worth = Ahead{}
 	s.ResetLatency()
 }
 
@@ -421,9 +463,7 @@ func (s *Streamer) Resize(budget int64) error {
 // wanted returns how many slots a pool is to have: for residents, and for what
 // is read ahead.
 func (s *Streamer) wanted(i int) (slots, ahead int) {
-	if s.ahead > 0 {
-		ahead = s.shape.Pools(s.ahead).Slots[i]
-	}
+	ahead = s.dir.Pools().Beside(s.ahead)[i]
 	return s.dir.Pools().Slots[i] + ahead, ahead
 }
 
@@ -436,7 +476,7 @@ func (s *Streamer) grow() error {
 				return err
 			}
 		}
-		p.maxAhead = ahead
+		p.maxAhead, p.aheads = ahead, slices.Grow(p.aheads, ahead)
 	}
 	return nil
 }

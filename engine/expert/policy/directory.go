@@ -34,9 +34,12 @@ type Plan struct{ Steps []Step }
 // One lookup is counted for each distinct expert of a (layer, batch). A miss
 // takes a free slot of its layer's pool or, if there is none, the slot of an
 // expert of the pool that the batch does not touch, in the policy's order; if
-// all are touched, of the batch's earliest step. Evicting before a read what an
-// engine with spare room would evict after the batch gives the same residents,
-// since either way nothing that the batch touches is taken.
+// all are touched, of the batch's earliest step. Every policy is held to this:
+// it is told of the batch, then victims are chosen, then the reads begin, and
+// what the batch touches stays. Evicting before a read what an engine with spare
+// room would evict after the batch gives the same residents. No policy reads an
+// expert without keeping it: that takes slots of its own, and on recorded routes
+// they cost more hits than they save (docs/streaming.md).
 type Directory struct {
 	shape    Shape
 	policy   Policy
@@ -51,7 +54,8 @@ type Directory struct {
 	batches    uint64
 	touches    []Key
 	pool       int            // that a victim is wanted of
-	keep       func(Key) bool // bound once, so that a visit does not allocate
+	inPool     func(int) bool // bound once, so that a visit does not allocate
+	keep       func(Key) bool
 }
 
 // NewDirectory returns an empty directory with a budget in slot bytes.
@@ -59,9 +63,31 @@ func NewDirectory(s Shape, budget int64, p Policy) *Directory {
 	d := &Directory{shape: s, policy: p, budget: budget, pools: s.Pools(budget),
 		isResident: make([]bool, s.Keys()), wasRead: make([]bool, s.Keys()), batch: make([]uint64, s.Keys())}
 	d.used = make([]int, len(d.pools.Slots))
-	d.keep = func(k Key) bool { return d.batch[k] == d.batches || d.poolOf(k) != d.pool }
+	d.inPool = func(layer int) bool { return d.pools.Of[layer] == d.pool }
+	d.keep = func(k Key) bool { return d.batch[k] == d.batches }
 	p.Reset()
+	d.tellBudget()
 	return d
+}
+
+// tellBudget tells a policy that wants to know of the budget.
+func (d *Directory) tellBudget() {
+	if b, ok := d.policy.(interface{ budgeted(int64) }); ok {
+		b.budgeted(d.budget)
+	}
+}
+
+// SetPolicy goes on with another policy, which takes the residents over and knows
+// nothing of the past.
+func (d *Directory) SetPolicy(p Policy) {
+	d.policy = p
+	p.Reset()
+	d.tellBudget()
+	for k, resident := range d.isResident {
+		if resident {
+			p.Add(Key(k))
+		}
+	}
 }
 
 func (d *Directory) poolOf(k Key) int { return d.pools.Of[d.shape.Layer(k)] }
@@ -95,7 +121,7 @@ func (d *Directory) Visit(layer, tokens int, ids []int32, p *Plan) {
 	for i := len(p.Steps) - misses; i < len(p.Steps); i++ {
 		step := &p.Steps[i]
 		if d.used[d.pool] == d.pools.Slots[d.pool] {
-			victim, ok := d.policy.Victim(d.keep)
+			victim, ok := d.policy.Victim(d.inPool, d.keep)
 			for !ok && oldest < i {
 				victim = p.Steps[oldest].Key
 				ok = d.isResident[victim]
@@ -149,6 +175,7 @@ func (d *Directory) remove(k Key) {
 func (d *Directory) Resize(budget int64) []Key {
 	d.budget = budget
 	d.pools = d.shape.Pools(budget)
+	d.tellBudget()
 	clear(d.used)
 	for k, resident := range d.isResident {
 		if resident {
@@ -159,7 +186,7 @@ func (d *Directory) Resize(budget int64) []Key {
 	var gone []Key
 	for d.pool = range d.pools.Slots {
 		for d.used[d.pool] > d.pools.Slots[d.pool] {
-			k, ok := d.policy.Victim(d.keep)
+			k, ok := d.policy.Victim(d.inPool, d.keep)
 			if !ok {
 				break
 			}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -181,29 +180,5 @@ func TestUnknownPolicyNamesTheKnown(t *testing.T) {
 	_, err := New("lur", Shape{Experts: 1, Bytes: []int64{1}})
 	if want := `unknown cache policy "lur"; known: ` + strings.Join(Names(), ", "); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
-	}
-}
-
-func BenchmarkVisit(b *testing.B) {
-	shape := same(128, 8, make([]int64, 48)...)
-	for i := range shape.Bytes {
-		shape.Bytes[i] = []int64{3 << 20, 3 << 20, 3<<20 - 1<<19}[i%3]
-	}
-	for _, mib := range []int64{1000, 4000} {
-		b.Run(fmt.Sprint(mib, "MiB"), func(b *testing.B) {
-			p, _ := New("lru", shape)
-			d := NewDirectory(shape, mib<<20, p)
-			var plan Plan
-			rng := rand.New(rand.NewPCG(3, 4))
-			ids := make([]int32, 8)
-			layer := 0
-			for b.Loop() {
-				for i := range ids {
-					ids[i] = int32(rng.IntN(128))
-				}
-				d.Visit(layer, 1, ids, &plan)
-				layer = (layer + 1) % 48
-			}
-		})
 	}
 }

@@ -24,9 +24,9 @@ type Policy interface {
 	Add(k Key)
 	// Remove tells that k no longer is.
 	Remove(k Key)
-	// Victim returns the resident expert to give up next, passing over those
-	// that are pinned; ok is false when all of them are.
-	Victim(pinned func(Key) bool) (k Key, ok bool)
+	// Victim returns the resident expert to give up next of the layers that of
+	// holds, passing over those that are pinned; ok is false when all of them are.
+	Victim(of func(layer int) bool, pinned func(Key) bool) (k Key, ok bool)
 	// Reset forgets everything, as for an empty cache.
 	Reset()
 }
@@ -80,7 +80,10 @@ func (s Shape) Total() int64 {
 
 // makers holds every policy by name.
 var makers = map[string]func(Shape) Policy{
-	"lru": newLRU,
+	"auto":      newAuto,
+	"harmonic":  newHarmonic,
+	"lookalike": newLookalike,
+	"lru":       newLRU,
 }
 
 // Names returns the names of all policies, sorted.

@@ -128,3 +128,32 @@ func (s Shape) Level() {
 		s.Slots[l] = top
 	}
 }
+
+// Beside returns how many slots of each pool fit into bytes beside its own, for what
+// is read before it is asked for: as many a layer in each.
+func (p Pools) Beside(bytes int64) []int {
+	slots, layers := make([]int, len(p.Bytes)), make([]int, len(p.Bytes))
+	for _, of := range p.Of {
+		if of >= 0 {
+			layers[of]++
+		}
+	}
+	for {
+		next := -1
+		for i, n := range layers {
+			if n > 0 && p.Bytes[i] <= bytes && (next < 0 || slots[i]*layers[next] < slots[next]*n) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return slots
+		}
+		slots[next]++
+		bytes -= p.Bytes[next]
+	}
+}
+
+// Reserve returns which part of a budget is kept for what is read before it is asked
+// for: two layers' worth, and never more than a sixteenth. It is kept whether anything
+// is read ahead or not, so that what is hit and evicted does not depend on that.
+func (s Shape) Reserve(budget int64) int64 { return min(2*s.LayerWorkingSet(), budget/16) }
