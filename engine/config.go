@@ -63,6 +63,10 @@ type Config struct {
 
 	SimulateHost string // "" or ntfs
 
+	TokenPrefetch   bool // read ahead by the token's id
+	PredictPrefetch int  // read ahead by the routers of so many layers
+	Prefetch        int  // read ahead what the token before was given, in so many layers
+
 	ExpertsUsed int    // experts of a token; 0: as the file says
 	ForceRoute  string // path of a recorded route that takes the routers' place
 
@@ -72,7 +76,7 @@ type Config struct {
 // DefaultConfig returns the defaults of the command line.
 func DefaultConfig() Config {
 	return Config{
-		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true,
+		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true, TokenPrefetch: true, PredictPrefetch: 2,
 		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
 }

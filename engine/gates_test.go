@@ -99,6 +99,11 @@ func TestOneText(t *testing.T) {
 					"simulated host":               with(streamed, func(c *Config) { c.SimulateHost = "ntfs" }),
 					"one layer, batch 1, 1 thread": with(small, func(c *Config) { c.UBatch, c.Threads = 1, 1 }),
 				}
+				for lead := range 3 {
+					cells[fmt.Sprint("guesses ", lead)] = with(small, func(c *Config) {
+						c.TokenPrefetch, c.PredictPrefetch, c.Prefetch, c.Cache.Bytes = lead != 1, 2*lead, lead, 2*c.Cache.Bytes
+					})
+				}
 				for _, name := range policy.Names() {
 					cells["policy "+name] = with(small, func(c *Config) { c.CachePolicy, c.Cache.Bytes = name, 2*c.Cache.Bytes })
 				}
@@ -142,11 +147,13 @@ func TestSameDecisions(t *testing.T) {
 		t.Fatalf("the case shows nothing: %d hits, %d evictions", want.Sum.Hits, want.Sum.Evictions)
 	}
 	for name, change := range map[string]func(*Config){
-		"lanes":   func(c *Config) { c.Lanes = 1 },
-		"threads": func(c *Config) { c.Threads = 3 },
-		"serial":  func(c *Config) { c.Overlap = false },
-		"release": func(c *Config) { c.ReleaseMmap = true },
-		"mmap":    func(c *Config) { c.Dense = DenseMmap },
+		"lanes":       func(c *Config) { c.Lanes = 1 },
+		"threads":     func(c *Config) { c.Threads = 3 },
+		"serial":      func(c *Config) { c.Overlap = false },
+		"release":     func(c *Config) { c.ReleaseMmap = true },
+		"mmap":        func(c *Config) { c.Dense = DenseMmap },
+		"no guesses":  func(c *Config) { c.TokenPrefetch, c.PredictPrefetch = false, 0 },
+		"all guesses": func(c *Config) { c.TokenPrefetch, c.PredictPrefetch, c.Prefetch = true, 4, 4 },
 	} {
 		c := cfg
 		change(&c)

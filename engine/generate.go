@@ -365,6 +365,9 @@ func (s *Session) unwanted() bool {
 func (s *Session) forward(ctx context.Context, ids []int32, logits []float32) error {
 	f := &s.pass
 	f.ctx, f.ids, f.logits, f.err = ctx, ids, logits, nil
+	if s.streamer != nil {
+		s.streamer.Tokens(ids)
+	}
 	if err := flashio.Guard(f.guarded); err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func TestReplayAgrees(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := policy.NewDirectory(s.shape, cfg.Cache.Bytes, p)
+			d := policy.NewDirectory(s.shape, cfg.Cache.Bytes-s.shape.Reserve(cfg.Cache.Bytes), p)
 			var plan policy.Plan
 			s.compute.OnRoute = func(layer, tokens int, ids []int32, _ []float32) { d.Visit(layer, tokens, slices.Clone(ids), &plan) }
 			for _, text := range []string{prompt, "The sea"} {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
 	"bmoe/internal/units"
@@ -95,6 +96,30 @@ func (s *Session) applyOne(r *setting, wish string) backend.Outcome {
 	return o
 }
 
+// foresee puts into effect which experts are guessed. Without overlap nothing is read
+// while anything is computed, and under a forced route no guess means anything.
+func (s *Session) foresee() {
+	var f expert.Foresight
+	if s.cfg.Overlap {
+		f.Prompt = true
+		if s.forced == nil {
+			f.Token, f.Lead = s.cfg.TokenPrefetch, s.cfg.PredictPrefetch
+			f.Previous = s.cfg.Prefetch
+		}
+	}
+	s.compute.Ahead = nil
+	if f.Lead > 0 {
+		s.compute.Ahead = s.streamer
+	}
+	s.streamer.SetForesight(f)
+}
+
+func (s *Session) applyForesight(c Config) (backend.Verdict, string, error) {
+	s.cfg.TokenPrefetch, s.cfg.PredictPrefetch, s.cfg.Prefetch = c.TokenPrefetch, c.PredictPrefetch, c.Prefetch
+	s.foresee()
+	return backend.Applied, "", nil
+}
+
 // applyPolicy changes which experts are given up; those that are there stay.
 func (s *Session) applyPolicy(c Config) (backend.Verdict, string, error) {
 	p, err := policy.New(c.CachePolicy, s.shape)
@@ -109,6 +134,7 @@ func (s *Session) applyPolicy(c Config) (backend.Verdict, string, error) {
 func (s *Session) applyOverlap(c Config) (backend.Verdict, string, error) {
 	s.cfg.Overlap = c.Overlap
 	s.streamer.SetOverlap(c.Overlap)
+	s.foresee()
 	return backend.Applied, "", nil
 }
 
@@ -163,6 +189,9 @@ func (s *Session) applyLanes(c Config) (backend.Verdict, string, error) {
 // reopen closes every lane, does something if it is asked to, and opens new lanes.
 func (s *Session) reopen(between func() error) error {
 	o := flashio.LaneOptions{Lanes: s.cfg.Lanes, NoDirect: s.cfg.NoDirect, GiveUp: s.unwanted}
+	if s.streamer != nil && s.reader != nil {
+		s.streamer.Recall() // what was guessed would only be waited for
+	}
 	var err error
 	s.reader, s.engineNote, err = flashio.Reopen(s.files, s.reader, s.cfg.IOEngine, o, between)
 	if s.streamer != nil {
@@ -186,7 +215,7 @@ func (s *Session) applyCache(c Config) (backend.Verdict, string, error) {
 		return backend.Declined, reason, nil
 	}
 	if err == nil {
-		err = s.streamer.Resize(b.Bytes)
+		err = s.streamer.Resize(b.Bytes, s.shape.Reserve(b.Bytes))
 	}
 	if err != nil {
 		return backend.Declined, "", err

@@ -138,6 +138,9 @@ func (s *Session) Close() error {
 		if s.compute != nil {
 			s.compute.Pool.Close()
 		}
+		if s.streamer != nil && s.reader != nil {
+			s.streamer.Recall()
+		}
 		closeIf(s.reader, s.reader != nil)
 		closeIf(s.streamer, s.streamer != nil)
 		closeIf(s.rows, s.rows != nil)

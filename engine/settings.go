@@ -10,6 +10,7 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert/policy"
+	"bmoe/engine/model"
 	"bmoe/flashio"
 )
 
@@ -100,6 +101,15 @@ var settings = table{
 	{Setting: backend.Setting{Name: "overlap", Flag: "overlap", Section: sectionStreaming, Live: true,
 		Help: "compute the experts that are there while others are read"},
 		field: toggle(func(c *Config) *bool { return &c.Overlap }), idle: streamIdle, apply: (*Session).applyOverlap},
+	{Setting: backend.Setting{Name: "token-prefetch", Flag: "token-prefetch", Section: sectionStreaming, Live: true,
+		Help: "read ahead what the token's id was given before, from the moment the token is known, while the drive would be idle"},
+		field: toggle(func(c *Config) *bool { return &c.TokenPrefetch }), idle: guessIdle, apply: (*Session).applyForesight},
+	{Setting: backend.Setting{Name: "predict-prefetch", Flag: "predict-prefetch", Section: sectionStreaming, Live: true,
+		Help: "read ahead what the routers of so many layers to come say early, while the drive would be idle; 0: none"},
+		field: whole{at: func(c *Config) *int { return &c.PredictPrefetch }, least: 0, most: model.MaxLead}, idle: guessIdle, apply: (*Session).applyForesight},
+	{Setting: backend.Setting{Name: "prefetch", Flag: "prefetch", Section: sectionStreaming, Live: true,
+		Help: "read ahead what the token before was given in so many layers; it is what the cache holds anyway, and there for comparison only"},
+		field: whole{at: func(c *Config) *int { return &c.Prefetch }, least: 0, most: 64}, idle: guessIdle, apply: (*Session).applyForesight},
 	{Setting: backend.Setting{Name: "io-engine", Flag: "io-engine", Section: sectionStreaming,
 		Help: "lanes: blocking reads; uring: Linux io_uring"},
 		field: word{func(c *Config) *string { return &c.IOEngine }, []string{"lanes", "uring"}}, idle: lanesIdle},
@@ -159,6 +169,19 @@ func streamIdle(c *Config) string {
 		return ""
 	}
 	return "nothing is streamed with {moe-stream=off}"
+}
+
+// guessIdle is the reason of what guesses which experts will be needed.
+func guessIdle(c *Config) string {
+	switch {
+	case !c.Stream:
+		return streamIdle(c)
+	case !c.Overlap:
+		return "with {overlap=off} nothing is read while anything is computed"
+	case c.ForceRoute != "":
+		return "under {force-route} no guess means anything"
+	}
+	return ""
 }
 
 // lanesIdle is the reason of what decides how the drive is read.

@@ -123,6 +123,7 @@ func (w *walk) config() Config {
 	cfg.Dense, cfg.ReleaseMmap = pick(r, DenseAnon, DenseMmap, DenseWarm), r.IntN(3) == 0
 	cfg.IOEngine = pick(r, "lanes", "lanes", "uring")
 	cfg.CachePolicy = pick(r, policy.Names()...)
+	cfg.TokenPrefetch, cfg.PredictPrefetch, cfg.Prefetch = r.IntN(2) == 0, r.IntN(5), pick(r, 0, 0, 3)
 	cfg.Cache = Budget{Bytes: w.model.least * pick[int64](r, 1, 2, 3, 100)}
 	if r.IntN(12) == 0 {
 		cfg.SimulateHost = "ntfs"
@@ -182,6 +183,9 @@ func (w *walk) settings() {
 	}
 	if w.r.IntN(2) == 0 {
 		wishes["overlap"] = pick(w.r, backend.Off, backend.On)
+	}
+	if w.r.IntN(2) == 0 {
+		wishes["token-prefetch"], wishes["predict-prefetch"] = pick(w.r, backend.Off, backend.On), pick(w.r, "0", "1", "4")
 	}
 	if w.r.IntN(2) == 0 {
 		wishes["cache-policy"] = pick(w.r, policy.Names()...)

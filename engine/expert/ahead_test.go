@@ -210,10 +210,10 @@ func TestGuessesDecideNothing(t *testing.T) {
 			}
 			all = append(all, s.Stats().Counters)
 			if step == 150 {
-				if err := s.Resize(o.Budget * 3 / 4); err != nil {
+				if err := s.Resize(o.Budget*3/4, s.ahead); err != nil {
 					t.Fatal(err)
 				}
-				if err := s.Resize(o.Budget); err != nil {
+				if err := s.Resize(o.Budget, s.ahead); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -443,17 +443,20 @@ func (s *Streamer) Empty() {
 	s.ResetLatency()
 }
 
-// Resize changes the budget. Entries that fit stay, in the policy's order;
-// those in slots that go are moved. No batch may be open.
-func (s *Streamer) Resize(budget int64) error {
+// Resize changes the budget and which part of it is kept for reading ahead. Entries
+// that fit stay, in the policy's order; those in slots that go are moved. No batch may
+// be open.
+func (s *Streamer) Resize(budget, reserve int64) error {
 	s.recall()
-	old := s.dir.Budget()
+	old, oldAhead := s.dir.Budget(), s.ahead
+	s.ahead = reserve
 	for _, k := range s.dir.Resize(budget - s.ahead) {
 		s.give(s.slotOf[k])
 	}
 	if err := s.grow(); err != nil {
 		// The directory must not let in more than there are slots for: a read
 		// would wait for one for ever.
+		s.ahead = oldAhead
 		s.dir.Resize(old)
 		return errors.Join(err, s.shrink())
 	}

@@ -299,7 +299,7 @@ func TestResizeKeepsWhatFits(t *testing.T) {
 	}
 	resize := func(budget int64) {
 		t.Helper()
-		if err := s.Resize(budget); err != nil {
+		if err := s.Resize(budget, s.ahead); err != nil {
 			t.Fatal(err)
 		}
 		st := s.Stats()
@@ -433,7 +433,7 @@ func TestFailedGrowthKeepsTheBudget(t *testing.T) {
 			sl.mem = p.memory.Bytes()[sl.index*p.slotBytes:][:p.slotBytes]
 		}
 	}
-	if err := s.Resize(shape.Total()); err == nil || !strings.Contains(err.Error(), "{cache}") {
+	if err := s.Resize(shape.Total(), s.ahead); err == nil || !strings.Contains(err.Error(), "{cache}") {
 		t.Fatalf("got %v, want an error that mentions the setting", err)
 	}
 	if st := s.Stats(); st.Budget != budget {
