@@ -58,9 +58,25 @@ func (s *Session) memoryForCache() (int64, bool) {
 func (s *Session) budget(b Budget) (Budget, error) {
 	if b.Auto {
 		b.Bytes = autoBudget(s.shape, b.Share, host.ReadMemory(), s.demand().total())
+		if n := s.cfg.CacheCeil; n > 0 {
+			b.Bytes = min(b.Bytes, units.FromMiB(int64(n)))
+		}
+		b.Bytes = max(b.Bytes, units.FromMiB(int64(s.cfg.CacheFloor)))
+	}
+	if b.Bytes == 0 {
+		return b, nil
 	}
 	b.Bytes = min(b.Bytes, units.WholeMiB(s.shape.Total()))
 	return b, s.checkBudget(b.Bytes)
+}
+
+// slotBudget is what a resolved budget gives slots. A budget of 0 is one layer's
+// working set: the next layer takes its place, so that nothing is kept.
+func (s *Session) slotBudget(b Budget) int64 {
+	if b.Bytes == 0 {
+		return s.shape.LayerWorkingSet()
+	}
+	return b.Bytes
 }
 
 // autoBudget is the share of all experts' slot bytes that is asked for, if any, or
@@ -147,7 +163,7 @@ func remedy(budget int64, d demand) string {
 // would do, if there is memory for it.
 func (s *Session) budgetWarning(budget int64) string {
 	cycle := s.shape.TokenCycle()
-	if budget >= cycle || s.cfg.CachePolicy != "lru" {
+	if budget >= cycle || budget == 0 || s.cfg.CachePolicy != "lru" {
 		return ""
 	}
 	text := fmt.Sprintf("the cache budget of %d MiB is below one token cycle of %d MiB: least-recently-used then scores no hits",

@@ -63,6 +63,8 @@ type Config struct {
 
 	SimulateHost string // "" or ntfs
 
+	CacheFloor, CacheCeil int // MiB within which an automatic budget stays; 0: no bound
+
 	TokenPrefetch   bool // read ahead by the token's id
 	PredictPrefetch int  // read ahead by the routers of so many layers
 	Prefetch        int  // read ahead what the token before was given, in so many layers

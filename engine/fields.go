@@ -148,8 +148,8 @@ const auto = "auto"
 type budget func(*Config) *Budget
 
 func (f budget) describe(s *backend.Setting) {
-	s.Kind, s.Unit, s.Words, s.Least, s.Most = backend.Whole, "MiB", []string{auto}, 1, math.MaxInt32
-	s.Want = "1 or more MiB, or auto"
+	s.Kind, s.Unit, s.Words, s.Least, s.Most = backend.Whole, "MiB", []string{auto}, 0, math.MaxInt32
+	s.Want = "0 or more MiB, or auto"
 }
 
 // get returns the MiB of a budget in force, also of one that was chosen.

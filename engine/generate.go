@@ -218,6 +218,9 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 		a.reasoning = chat.NewReasoning(rendered)
 	}
 	start := profile.Start{Run: run.N, Turn: s.turn(), Started: started, Held: b.held, Base: b.base, Prompt: len(ids) - b.base, MaxTokens: limit}
+	if s.streamer != nil {
+		s.aheadBefore = s.streamer.Ahead()
+	}
 	s.meter.begin(start)
 	s.tellBegan(&start)
 	s.compute.OnLayer = s.meter.onLayer

@@ -325,8 +325,8 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 	if err != nil {
 		return err
 	}
-	if s.streamer, err = expert.NewStreamer(s.files, layout, expert.Options{Budget: s.cfg.Cache.Bytes, Policy: p, Overlap: s.cfg.Overlap,
-		Reserve: s.shape.Reserve(s.cfg.Cache.Bytes), Vocab: s.arch.Info().Vocab}); err != nil {
+	if s.streamer, err = expert.NewStreamer(s.files, layout, expert.Options{Budget: s.slotBudget(s.cfg.Cache), Policy: p, Overlap: s.cfg.Overlap,
+		Reserve: s.shape.Reserve(s.slotBudget(s.cfg.Cache)), Vocab: s.arch.Info().Vocab}); err != nil {
 		return err
 	}
 	s.streamer.SetReader(s.reader)

@@ -215,7 +215,7 @@ func (s *Session) applyCache(c Config) (backend.Verdict, string, error) {
 		return backend.Declined, reason, nil
 	}
 	if err == nil {
-		err = s.streamer.Resize(b.Bytes, s.shape.Reserve(b.Bytes))
+		err = s.streamer.Resize(s.slotBudget(b), s.shape.Reserve(s.slotBudget(b)))
 	}
 	if err != nil {
 		return backend.Declined, "", err

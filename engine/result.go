@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/internal/units"
 	"bmoe/profile"
 )
@@ -61,6 +62,7 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 	c.BudgetMiB = profile.Some(units.InMiB(live.Cache.Budget))
 	c.TokenCycleMiB = profile.Some(units.InMiB(live.Model.TokenCycle))
 	c.Policy = profile.Some(live.Cache.Policy)
+	s.fillPrefetch(r)
 	i := &r.IO
 	i.Engine, i.Lanes = profile.Some(live.Lanes.Engine), profile.Some(int64(live.Lanes.N))
 	i.MiBs = profile.In(live.Lanes.RateRun, units.MiB)
@@ -69,6 +71,29 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 		i.Direct = profile.Some(mode.Direct)
 	}
 	i.Reads = profile.Some(live.Lanes.Reads)
+}
+
+// fillPrefetch fills in what came of reading ahead in the run.
+func (s *Session) fillPrefetch(r *profile.Result) {
+	p := &r.Prefetch
+	p.By = []profile.Guesses{}
+	if !s.streamer.Guesses() {
+		return
+	}
+	now, was := s.streamer.Ahead(), s.aheadBefore
+	var sum profile.Guesses
+	for i, kind := range expert.Origins {
+		g := profile.Guesses{Kind: kind, UsefulMiB: units.InMiB(now.Useful[i] - was.Useful[i]),
+			LateMiB: units.InMiB(now.Late[i] - was.Late[i]), WastedMiB: units.InMiB(now.Wasted[i] - was.Wasted[i])}
+		if g.UsefulMiB+g.LateMiB+g.WastedMiB > 0 {
+			p.By = append(p.By, g)
+		}
+		sum.UsefulMiB += g.UsefulMiB
+		sum.LateMiB += g.LateMiB
+		sum.WastedMiB += g.WastedMiB
+	}
+	p.UsefulMiB, p.LateMiB, p.WastedMiB = profile.Some(sum.UsefulMiB), profile.Some(sum.LateMiB), profile.Some(sum.WastedMiB)
+	p.Off = profile.Some(s.streamer.SwitchedOff())
 }
 
 // routeFlags tells of settings that change what the model says.

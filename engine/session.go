@@ -45,13 +45,14 @@ type Session struct {
 	compute  *model.Compute
 	state    model.State
 
-	dense      *flashio.Arena // nil unless the dense policy is anon
-	mappings   []*flashio.Mapping
-	reader     flashio.Reader
-	mostLanes  int              // see MostLanes
-	engineNote string           // why the reader is not what was asked for
-	streamer   *expert.Streamer // nil with --moe-stream=false
-	rows       *expert.ReadRows // nil unless the model has tables that it gathers from
+	dense       *flashio.Arena // nil unless the dense policy is anon
+	mappings    []*flashio.Mapping
+	reader      flashio.Reader
+	mostLanes   int              // see MostLanes
+	engineNote  string           // why the reader is not what was asked for
+	streamer    *expert.Streamer // nil with --moe-stream=false
+	rows        *expert.ReadRows // nil unless the model has tables that it gathers from
+	aheadBefore expert.Ahead     // what had been read ahead when the run began
 
 	forced *forcedRoute // nil unless routes come from a trace
 

@@ -89,9 +89,15 @@ var settings = table{
 		field: whole{at: func(c *Config) *int { return &c.Lanes }, least: 1, most: flashio.MaxLanes},
 		idle:  lanesIdle, apply: (*Session).applyLanes, step: (*Session).stepLanes},
 	{Setting: backend.Setting{Name: "cache", Flag: "cache-mb", Section: sectionStreaming, Live: true,
-		Help: "most that the expert cache takes, in MiB, or auto: what memory allows beside the rest, and for the demo model 40 % of what its experts take there"},
+		Help: "most that the expert cache takes, in MiB; 0: what one layer needs, and nothing is kept; or auto: what memory allows beside the rest, and for the demo model 40 % of what its experts take there"},
 		field: budget(func(c *Config) *Budget { return &c.Cache }),
 		idle:  streamIdle, apply: (*Session).applyCache, step: (*Session).stepCache},
+	{Setting: backend.Setting{Name: "cache-floor", Flag: "cache-floor-mb", Unit: "MiB", Section: sectionStreaming,
+		Help: "least that an automatic budget is, in MiB; 0: no bound"},
+		field: whole{at: func(c *Config) *int { return &c.CacheFloor }, least: 0, most: math.MaxInt32}, idle: autoIdle},
+	{Setting: backend.Setting{Name: "cache-ceil", Flag: "cache-ceil-mb", Unit: "MiB", Section: sectionStreaming,
+		Help: "most that an automatic budget is, in MiB; 0: no bound"},
+		field: whole{at: func(c *Config) *int { return &c.CacheCeil }, least: 0, most: math.MaxInt32}, idle: autoIdle},
 	{Setting: backend.Setting{Name: "force-cache", Flag: "force-cache", Section: sectionStreaming,
 		Help: "take the budget even if it cannot work well"},
 		field: toggle(func(c *Config) *bool { return &c.ForceCache }), idle: streamIdle},
@@ -169,6 +175,14 @@ func streamIdle(c *Config) string {
 		return ""
 	}
 	return "nothing is streamed with {moe-stream=off}"
+}
+
+// autoIdle is the reason of what bounds an automatic budget.
+func autoIdle(c *Config) string {
+	if c.Stream && !c.Cache.Auto {
+		return "the budget is given: {cache=" + strconv.FormatInt(c.Cache.MiB(), 10) + "}"
+	}
+	return streamIdle(c)
 }
 
 // guessIdle is the reason of what guesses which experts will be needed.

@@ -180,7 +180,7 @@ func TestSettingsOfASession(t *testing.T) {
 	}{
 		{"cache", "12", backend.Applied, "12 MiB", ""},
 		{"cache", "auto", backend.Applied, chosen + " MiB", ""},
-		{"cache", "x", backend.Declined, chosen + " MiB", "want 1 or more MiB, or auto"},
+		{"cache", "x", backend.Declined, chosen + " MiB", "want 0 or more MiB, or auto"},
 		{"lanes", "0", backend.Declined, "4", "want 1 to"},
 		{"overlap", "off", backend.Applied, "off", ""},
 		{"threads", "1", backend.Declined, value("threads"), "{threads=1}"},

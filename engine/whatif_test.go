@@ -15,6 +15,7 @@ import (
 // prompt again, from the same start.
 func TestWhatIfIsWhatTheBudgetGives(t *testing.T) {
 	cfg := demoConfig()
+	cfg.CachePolicy = "lru" // others are estimated by it
 	s := open(t, cfg)
 	run, err := s.Generate(context.Background(), backend.Request{Text: "Tell me a story about a dog.", MaxTokens: 64})
 	if err != nil || run.Err != nil {

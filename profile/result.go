@@ -41,6 +41,14 @@ type Result struct {
 		TokenCycleMiB Maybe[float64] `json:"token_cycle_mib"`
 		Policy        Maybe[string]  `json:"policy"`
 	} `json:"cache"`
+	// What was read before it was asked for, in the whole run.
+	Prefetch struct {
+		UsefulMiB Maybe[float64] `json:"useful_mib"` // there when it was demanded
+		LateMiB   Maybe[float64] `json:"late_mib"`   // demanded while it was on its way
+		WastedMiB Maybe[float64] `json:"wasted_mib"` // given up without having been demanded
+		By        []Guesses      `json:"by"`
+		Off       Maybe[bool]    `json:"switched_off"` // a trial found that a token takes less time without
+	} `json:"prefetch"`
 	IO struct {
 		Engine Maybe[string]  `json:"engine"`
 		Lanes  Maybe[int64]   `json:"lanes"`
@@ -70,6 +78,14 @@ type Result struct {
 	Build      string   `json:"build"`  // the program's version, revision and instruction set; set by the program
 	Flags      []string `json:"flags"`  // traced, simulated, lossy, forced-route, contended (others on the drive), disturbed_cpu, throttled
 	TextSHA256 string   `json:"text_sha256"`
+}
+
+// Guesses is what came of one kind of guess.
+type Guesses struct {
+	Kind      string  `json:"kind"` // prompt, 1 to 4 (routers so many layers early), token, previous
+	UsefulMiB float64 `json:"useful_mib"`
+	LateMiB   float64 `json:"late_mib"`
+	WastedMiB float64 `json:"wasted_mib"`
 }
 
 // Memory is what the engine allocated, in MiB.

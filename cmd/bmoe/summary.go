@@ -35,6 +35,13 @@ func summary(r *profile.Result, say func(string) string) string {
 		fmt.Fprintf(&b, "lanes %d %s (%s), %s MiB/s, a read p50 %s p99 %s ms; ", r.IO.Lanes.Value, mode, r.IO.Engine.Value,
 			show(r.IO.MiBs), show(r.IO.P50), show(r.IO.P99))
 	}
+	if p := &r.Prefetch; p.UsefulMiB.OK && p.UsefulMiB.Value+p.LateMiB.Value+p.WastedMiB.Value > 0 {
+		off := ""
+		if p.Off.Value {
+			off = "; switched off: tokens take less time without"
+		}
+		fmt.Fprintf(&b, "read ahead: %s MiB in time, %s late, %s for nothing%s\n", show(p.UsefulMiB), show(p.LateMiB), show(p.WastedMiB), off)
+	}
 	b.WriteString("mapping " + string(r.Mapping.State))
 	if r.Mapping.Reason.OK {
 		b.WriteString(": " + term.CleanLine(r.Mapping.Reason.Value))

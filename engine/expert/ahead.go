@@ -114,11 +114,10 @@ func (s *Streamer) takeBack(sl *slot) (n int) {
 	return n
 }
 
-// Recall takes back all that was read ahead and not demanded, and waits for reads
-// that have begun. No batch may be open.
-func (s *Streamer) Recall() { s.recall() }
-
-func (s *Streamer) recall() {
+// Recall takes back all that was read ahead and not demanded, as far as no lane has
+// begun it, and guesses nothing until the next pass. It does not wait: what is in flight
+// ends when the reader closes. No batch may be open.
+func (s *Streamer) Recall() {
 	s.mu.Lock()
 	for place := range s.fore.lists {
 		s.fore.forget(place)
@@ -129,6 +128,11 @@ func (s *Streamer) recall() {
 			s.cancel(policy.Key(k))
 		}
 	}
+}
+
+// recall is Recall, and waits for the reads that have begun.
+func (s *Streamer) recall() {
+	s.Recall()
 	s.mu.Lock()
 	for s.flying > 0 {
 		s.quiet.Wait()

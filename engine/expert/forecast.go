@@ -17,6 +17,9 @@ const (
 	origins        = 7
 )
 
+// Origins names the kinds of guesses, by Origin.
+var Origins = [origins]string{"prompt", "1", "2", "3", "4", "token", "previous"}
+
 // Foresight says which guesses are made.
 type Foresight struct {
 	Token    bool // by the token's id
@@ -329,6 +332,13 @@ func (s *Streamer) waste(sl *slot) {
 func (s *Streamer) begin(g *guess) {
 	s.startAhead(g.key, g.origin)
 }
+
+// Guesses reports whether anything is guessed.
+func (s *Streamer) Guesses() bool { return s.fore.on() }
+
+// SwitchedOff reports whether a trial has found that tokens take less time without
+// guesses.
+func (s *Streamer) SwitchedOff() bool { return s.fore.trial.off }
 
 // Ahead returns what came of reading ahead since the cache was last emptied. No batch
 // may be open.

@@ -29,6 +29,7 @@ type Stats struct {
 	Resident         int64 // slot bytes of the experts that are there
 	Budget           int64 // slot bytes
 	Slots, SlotsUsed int
+	SlotsAhead       int   // of them, kept for what is read ahead
 	ArenaBytes       int64 // committed for slots
 	Reads            int64 // windows read, failed ones not counted
 	WindowBytes      int64 // what the drive served for them
@@ -532,6 +533,7 @@ func (s *Streamer) Stats() Stats {
 		Reads: s.reads, WindowBytes: s.windowBytes, BusyNanos: s.busyNanos, ReadingNanos: s.readingNanos}
 	for _, p := range s.pools {
 		st.Slots += len(p.slots)
+		st.SlotsAhead += p.maxAhead
 		st.ArenaBytes += int64(p.committed)
 	}
 	return st

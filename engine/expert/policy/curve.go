@@ -67,11 +67,12 @@ func NewCurve(s Shape) *Curve {
 	return c
 }
 
-// Ask sets the budgets that Read tells of, in slot bytes.
+// Ask sets the budgets that Read tells of, in slot bytes, what is kept for reading
+// ahead included.
 func (c *Curve) Ask(budgets []int64) {
 	c.points = c.points[:0]
 	for _, b := range budgets {
-		p, shared := c.shape.Pools(b), false
+		p, shared := c.shape.Pools(b-c.shape.Reserve(b)), false
 		for l, of := range p.Of {
 			shared = shared || of != c.of[l]
 		}

@@ -25,7 +25,7 @@ func TestCurveIsWhatACacheDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			caches[i] = NewDirectory(shape, b, p)
+			caches[i] = NewDirectory(shape, b-shape.Reserve(b), p)
 		}
 		counted := make([]Counters, len(budgets)) // before what is not counted
 		var plan Plan

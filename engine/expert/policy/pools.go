@@ -154,9 +154,10 @@ func (p Pools) Beside(bytes int64) []int {
 }
 
 // Reserve returns which part of a budget is kept for what is read before it is asked
-// for: two layers' worth, and never more than a sixteenth. It is kept whether anything
-// is read ahead or not, so that what is hit and evicted does not depend on that.
+// for: two layers' worth, never more than a sixteenth, and none where all experts fit.
+// It is kept whether anything is read ahead or not, so that what is hit and evicted
+// does not depend on that.
 func (s Shape) Reserve(budget int64) int64 {
 	layer := s.LayerWorkingSet()
-	return max(0, min(2*layer, budget/16, budget-layer))
+	return max(0, min(2*layer, budget/16, budget-layer, s.Total()-budget))
 }
