@@ -110,7 +110,7 @@ func TestBadUsage(t *testing.T) {
 		{"1 to", []string{"-n", "0"}},
 		{"1 to", []string{"-n", "many"}},
 		{"1 to", []string{"--ubatch", "0"}},
-		{"auto", []string{"--cache-mb", "0"}},
+		{"auto", []string{"--cache-mb", "-1"}},
 		{"auto", []string{"--cache-mb", "-5"}},
 		{"lru", []string{"--cache-policy", "best"}},
 		{"uring", []string{"--io-engine", "fast"}},
