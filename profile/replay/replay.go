@@ -137,7 +137,7 @@ func simulate(head *trace.RouteHead, c Case, next []int32) (simulated, error) {
 		if c.Budget < shape.LayerWorkingSet() {
 			return nil, fmt.Errorf("a budget of %d MiB is below one layer's working set of %d", c.Budget>>20, shape.LayerWorkingSet()>>20)
 		}
-		return &engineCache{dir: policy.NewDirectory(shape, c.Budget, p), shape: shape}, nil
+		return &engineCache{dir: policy.NewDirectory(shape, c.Budget-shape.Reserve(c.Budget), p), shape: shape}, nil
 	}
 	sizes := make([]int64, shape.Keys())
 	for k := range sizes {
@@ -213,7 +213,7 @@ func (c *engineCache) visit(b *Batch) {
 	c.dir.Visit(b.Place, b.Tokens, c.ids, &c.plan)
 }
 
-func (c *engineCache) resize(budget int64) { c.dir.Resize(budget) }
+func (c *engineCache) resize(budget int64) { c.dir.Resize(budget - c.shape.Reserve(budget)) }
 
 func (c *engineCache) counted() Counters {
 	n := c.dir.Counters()
@@ -237,6 +237,7 @@ type policyCache struct {
 
 func newPolicyCache(s policy.Shape, budget int64, p policy.Policy) *policyCache {
 	p.Reset()
+	tellBudget(p, budget)
 	return &policyCache{shape: s, p: p, budget: budget, resident: make([]bool, s.Keys()), was: make([]bool, s.Keys()), batch: make([]int, s.Keys())}
 }
 
@@ -265,9 +266,11 @@ func (c *policyCache) visit(b *Batch) {
 	c.shrink(func(k policy.Key) bool { return c.batch[k] == c.n })
 }
 
+func everywhere(int) bool { return true }
+
 func (c *policyCache) shrink(pinned func(policy.Key) bool) {
 	for c.used > c.budget {
-		k, ok := c.p.Victim(pinned)
+		k, ok := c.p.Victim(everywhere, pinned)
 		if !ok {
 			return
 		}
@@ -278,8 +281,16 @@ func (c *policyCache) shrink(pinned func(policy.Key) bool) {
 	}
 }
 
+// tellBudget tells a policy that wants to know of the budget.
+func tellBudget(p policy.Policy, budget int64) {
+	if b, ok := p.(policy.Budgeted); ok {
+		b.SetBudget(budget)
+	}
+}
+
 func (c *policyCache) resize(budget int64) {
 	c.budget = budget
+	tellBudget(c.p, budget)
 	c.shrink(func(policy.Key) bool { return false })
 }
 

@@ -46,8 +46,9 @@ func (a *auto) Name() string { return "auto" }
 // Serving returns the name of the policy that residents are ranked by now.
 func (a *auto) Serving() string { return a.live[a.best].name }
 
-// budgeted gives the shadows the directory's budget.
-func (a *auto) budgeted(budget int64) {
+// SetBudget gives the shadows the directory's budget.
+func (a *auto) SetBudget(budget int64) {
+	budget = max(budget, a.shape.LayerWorkingSet()) // below, nothing is told apart
 	for _, d := range a.shadows {
 		d.Resize(budget)
 	}

@@ -72,8 +72,8 @@ func NewDirectory(s Shape, budget int64, p Policy) *Directory {
 
 // tellBudget tells a policy that wants to know of the budget.
 func (d *Directory) tellBudget() {
-	if b, ok := d.policy.(interface{ budgeted(int64) }); ok {
-		b.budgeted(d.budget)
+	if b, ok := d.policy.(Budgeted); ok {
+		b.SetBudget(d.budget)
 	}
 }
 

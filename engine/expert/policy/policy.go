@@ -31,6 +31,10 @@ type Policy interface {
 	Reset()
 }
 
+// Budgeted is a policy that wants to know of the budget. It is told before the first
+// visit and after every change.
+type Budgeted interface{ SetBudget(slotBytes int64) }
+
 // Shape is what a policy and a directory need to know of a model.
 type Shape struct {
 	Experts int     // routed experts of a layer
