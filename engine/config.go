@@ -78,7 +78,7 @@ type Config struct {
 // DefaultConfig returns the defaults of the command line.
 func DefaultConfig() Config {
 	return Config{
-		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true, TokenPrefetch: true, PredictPrefetch: 2,
+		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true, TokenPrefetch: true, PredictPrefetch: 1,
 		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
 }

@@ -284,6 +284,13 @@ func TestRoutersBehave(t *testing.T) {
 		}
 	}
 	t.Logf("hits by token cycles (recorded)%s", line.String())
+	for _, cycles := range []float64{2.5, 4, 5} {
+		lru, best, auto, bound := r.replay(t, "lru", cycles, nil), r.replay(t, "lookalike", cycles, nil), r.replay(t, "auto", cycles, nil), r.replay(t, "belady", cycles, nil)
+		t.Logf("%.1f cycles: lru %.1f, lookalike %.1f (%.0f %% of the gap), auto %.1f, belady %.1f", cycles, lru, best, 100*(best-lru)/(bound-lru), auto, bound)
+		if best < lru || auto < max(lru, best)-0.5 {
+			t.Errorf("%.1f cycles: lru hits %.1f %%, lookalike %.1f, auto %.1f", cycles, lru, best, auto)
+		}
+	}
 	hits, one, two, early := r.coverage(t, 2.2)
 	t.Logf("at %.1f %% hits: by token id %.1f and %.1f %% of the misses, by routers 1 to 4 layers early %.1f", hits, one, two, early)
 	for i, want := range []float64{63, 73, 80, 72, 67, 62} {

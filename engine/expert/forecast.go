@@ -90,8 +90,11 @@ func (f *forecast) init(s policy.Shape) {
 	}
 }
 
+// decode reports whether anything is guessed of single tokens, which trials are about.
+func (f *forecast) decode() bool { return f.Token || f.Lead > 0 || f.Previous > 0 }
+
 // on reports whether anything is guessed.
-func (f *forecast) on() bool { return f.Token || f.Lead > 0 || f.Previous > 0 || f.Prompt }
+func (f *forecast) on() bool { return f.decode() || f.Prompt }
 
 // SetForesight says which guesses are made from now on. No batch may be open.
 func (s *Streamer) SetForesight(f Foresight) {
@@ -116,7 +119,7 @@ func (s *Streamer) Tokens(ids []int32) {
 	defer s.mu.Unlock()
 	f.ids = ids
 	f.now = -1
-	if len(ids) == 1 {
+	if len(ids) == 1 && f.decode() {
 		f.trial.token(clock.Now())
 	}
 	if len(ids) != 1 || !f.Token || !f.trial.on() {
