@@ -235,3 +235,6 @@ func (d *Directory) Counters() Counters { return d.counters }
 
 // Policy returns the policy in force.
 func (d *Directory) Policy() Policy { return d.policy }
+
+// IsResident reports whether k is in the cache.
+func (d *Directory) IsResident(k Key) bool { return d.isResident[k] }
