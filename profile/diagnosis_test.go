@@ -157,7 +157,7 @@ func TestRulesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rules {
-		if !strings.Contains(string(page), "| `"+r.name+"` |") {
+		if !strings.Contains(string(page), "- `"+r.name+"`") {
 			t.Errorf("docs/telemetry.md does not tell of the rule %s", r.name)
 		}
 	}

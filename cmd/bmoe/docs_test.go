@@ -11,19 +11,23 @@ import (
 	"bmoe/engine/backend"
 )
 
-var update = flag.Bool("update", false, "write the tables of flags into docs/cli.md")
+var update = flag.Bool("update", false, "write the lists of flags into docs/cli.md")
 
-// flagTables is the part of docs/cli.md that lists the flags.
-func flagTables() string {
+// flagList is the part of docs/cli.md that lists the flags.
+func flagList() string {
 	var b strings.Builder
 	for _, s := range newOptions().sections() {
-		fmt.Fprintf(&b, "\n### %s\n\n| flag | what it does | default |\n|---|---|---|\n", s.title)
+		fmt.Fprintf(&b, "\n### %s\n\n", s.title)
 		for _, r := range s.rows() {
-			name := "`" + r.long + "`"
+			item := "- `" + r.long + "`"
 			if r.short != "" {
-				name = "`" + r.short + "`, " + name
+				item = "- `" + r.short + "`, `" + r.long + "`"
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.ReplaceAll(name, "|", "\\|"), strings.ReplaceAll(r.help, "|", "\\|"), r.standard)
+			item += ": " + r.help
+			if r.standard != "" {
+				item += " (default " + r.standard + ")"
+			}
+			b.WriteString(strings.Join(wrap(item, 116), "\n  ") + "\n")
 		}
 	}
 	return b.String() + "\n"
@@ -39,7 +43,7 @@ func TestManualListsTheFlags(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatalf("%s lacks %q or %q", path, from, to)
 	}
-	want := head + from + flagTables() + to + tail
+	want := head + from + flagList() + to + tail
 	if want == text {
 		return
 	}
