@@ -24,14 +24,13 @@ type attentionSpec struct {
 	lent    bool       // later blocks take its keys and values
 }
 
-// outputGate says what each head's output is multiplied by.
+// outputGate says what each head's output is multiplied by; its zero value is nothing.
 type outputGate uint8
 
 const (
-	noGate outputGate = iota
 	// queryGate is the sigmoid of as many rows of the query's matrix, which follow each
 	// head's query.
-	queryGate
+	queryGate outputGate = iota + 1
 	// softplusGate is the softplus of a product with a matrix of its own, which has a row
 	// a head or a row an entry.
 	softplusGate

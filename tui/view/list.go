@@ -282,11 +282,3 @@ func (l *list) detail(w, h int) []string {
 	add("", l.figures(r))
 	return fill(rows, w, h)
 }
-
-// filled cuts or fills rows to h.
-func (l *list) filled(rows []string, w, h int) []string {
-	for len(rows) < h {
-		rows = append(rows, term.Blanks(w))
-	}
-	return rows[:h]
-}

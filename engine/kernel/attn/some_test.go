@@ -1,7 +1,6 @@
 package attn
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -114,7 +113,7 @@ func TestMerge(t *testing.T) {
 			Merge(out, sums[0][2*h:], outs[1][h*16:][:16], sums[1][2*h:], c.sinks[h])
 			for i, x := range out {
 				if math.Abs(float64(x)-want[h*16+i]) > 1e-5 {
-					t.Fatal(fmt.Sprintf("%s: head %d, entry %d is %v, want %v", name, h, i, x, want[h*16+i]))
+					t.Fatalf("%s: head %d, entry %d is %v, want %v", name, h, i, x, want[h*16+i])
 				}
 			}
 		}
