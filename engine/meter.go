@@ -12,6 +12,7 @@ import (
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/host"
+	"bmoe/internal/stats"
 	"bmoe/internal/units"
 	"bmoe/profile"
 )
@@ -48,6 +49,7 @@ type meter struct {
 	stats   flashio.Stats
 	curve   [profile.MostWhatIfs]policy.Point
 	gc      []metrics.Sample
+	latency stats.Histogram
 
 	probed flashio.Reader // of which rate is what one lane gives, bytes a second
 	rate   profile.Maybe[float64]
@@ -323,7 +325,8 @@ func (m *meter) gauge() {
 	if s.streamer != nil {
 		c := m.cacheStats()
 		g.Resident, g.SlotsUsed = c.Resident, c.SlotsUsed
-		g.P50, g.P99 = maybe(s.streamer.Latency().Quantile(0.5)), maybe(s.streamer.Latency().Quantile(0.99))
+		s.streamer.Latency(&m.latency)
+		g.P50, g.P99 = maybe(m.latency.Quantile(0.5)), maybe(m.latency.Quantile(0.99))
 		g.Wake50 = maybe(s.streamer.Wake().Quantile(0.5))
 		g.WhatIfs = s.streamer.Curve().Read(m.curve[:])
 		for i, p := range m.curve[:g.WhatIfs] {

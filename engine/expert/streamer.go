@@ -539,9 +539,9 @@ func (s *Streamer) Stats() Stats {
 	return st
 }
 
-// Latency returns the times inside the system call, a read, since the last
-// ResetLatency. No batch may be open.
-func (s *Streamer) Latency() *stats.Histogram { return &s.latency }
+// Latency copies the times inside the system call, a read, since the last
+// ResetLatency. Reads ahead may be in flight.
+func (s *Streamer) Latency(dst *stats.Histogram) { s.latency.CopyTo(dst) }
 
 // ResetLatency starts the two histograms anew, as for a run of its own.
 func (s *Streamer) ResetLatency() {
