@@ -37,7 +37,7 @@ func TestExperimentOnTheCommandLine(t *testing.T) {
 }
 
 func TestAWrongPathCostsNoRuns(t *testing.T) {
-	refused(t, 1, []string{"cells: open", "no such file"}, "--ab", "lanes=1,2", "-p", dogStory, "-n", "20", "--csv", filepath.Join(conform.TempDir(t), "away", "x.csv"))
+	refused(t, 1, []string{"cells: open"}, "--ab", "lanes=1,2", "-p", dogStory, "-n", "20", "--csv", filepath.Join(conform.TempDir(t), "away", "x.csv"))
 }
 
 func TestExperimentAsJSON(t *testing.T) {
@@ -100,5 +100,5 @@ func TestTokensAreWrittenDown(t *testing.T) {
 	if got := result.PerToken.Wall.Value; math.Abs(sum-got) > 1e-5 {
 		t.Errorf("rows of %v s, the result says %v", sum, got)
 	}
-	refused(t, 1, []string{"csv: open", "no such file"}, "-p", "hi", "--csv", filepath.Join(path, "..", "away", "x.csv"))
+	refused(t, 1, []string{"csv: open"}, "-p", "hi", "--csv", filepath.Join(path, "..", "away", "x.csv"))
 }
