@@ -97,10 +97,11 @@ func (s *Session) applyOne(r *setting, wish string) backend.Outcome {
 }
 
 // foresee puts into effect which experts are guessed. Without overlap nothing is read
-// while anything is computed, and under a forced route no guess means anything.
+// while anything is computed, where the cache holds all experts there is nothing to
+// guess, and under a forced route no guess means anything.
 func (s *Session) foresee() {
 	var f expert.Foresight
-	if s.cfg.Overlap {
+	if s.cfg.Overlap && s.shape.Reserve(s.slotBudget(s.cfg.Cache)) > 0 {
 		f.Prompt = true
 		if s.forced == nil {
 			f.Token, f.Lead = s.cfg.TokenPrefetch, s.cfg.PredictPrefetch
@@ -221,6 +222,7 @@ func (s *Session) applyCache(c Config) (backend.Verdict, string, error) {
 		return backend.Declined, "", err
 	}
 	s.cfg.Cache = b
+	s.foresee() // the cache may hold all experts now, or no longer
 	return backend.Applied, s.budgetWarning(b.Bytes), nil
 }
 

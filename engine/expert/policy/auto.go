@@ -48,6 +48,7 @@ func (a *auto) Serving() string { return a.live[a.best].name }
 
 // SetBudget gives the shadows the directory's budget.
 func (a *auto) SetBudget(budget int64) {
+	a.history.setBudget(budget)
 	budget = max(budget, a.shape.LayerWorkingSet()) // below, nothing is told apart
 	for _, d := range a.shadows {
 		d.Resize(budget)

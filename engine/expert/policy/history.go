@@ -34,6 +34,10 @@ type history struct {
 	like []int16 // [historyTokens] routings that a past token has alike with the present one
 	seen int     // routings of the present token so far
 
+	// idle: the budget holds all experts and nobody is ever given up, so that no chance
+	// need be reckoned. Routes are remembered all the same.
+	idle bool
+
 	votes   []float64 // [historyTokens] of the present visit
 	inLayer []bool    // by expert of the layer being visited
 	// chance is by key: how likely the layer's next visit is to use the expert, by
@@ -90,10 +94,27 @@ func (h *history) visit(layer, tokens int, touches []Key) {
 		}
 	}
 	now := h.token + tokens - 1
+	if h.idle {
+		return
+	}
 	if tokens == 1 {
 		h.compare(now, place, touches, first)
 	}
 	h.guess(now, place, first, tokens == 1)
+}
+
+// setBudget says whether chances are wanted. When they are again, they are reckoned
+// of all layers by recency, so that a budget that shrinks finds an order.
+func (h *history) setBudget(slotBytes int64) {
+	was := h.idle
+	if h.idle = slotBytes >= h.shape.Total(); !was || h.idle {
+		return
+	}
+	for layer, place := range h.place {
+		if now := h.token + h.tokens - 1; place >= 0 && now >= 0 {
+			h.guess(now, place, h.shape.Key(layer, 0), false)
+		}
+	}
 }
 
 // begin forgets what the tokens of a new pass displace.

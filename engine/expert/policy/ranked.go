@@ -12,6 +12,8 @@ type ranked struct {
 	worth []float64
 	visit func(layer, tokens int, touches []Key)
 	reset func()
+	// budget hears of the budget; nil: it does not matter.
+	budget func(slotBytes int64)
 	// near is what a worth counts for by how many layers away the next visit is, of
 	// those with experts: one that is due soon takes up its slot only for so long. The
 	// layer just visited is the furthest. nil: it does not matter.
@@ -52,6 +54,16 @@ func (r *ranked) Reset() {
 		r.least[i] = None
 	}
 	r.now = 0
+}
+
+// SetBudget implements Budgeted.
+func (r *ranked) SetBudget(slotBytes int64) {
+	if r.budget != nil {
+		r.budget(slotBytes)
+		for i := range r.least { // what they were found by may have changed
+			r.least[i] = None
+		}
+	}
 }
 
 func (r *ranked) Visit(layer, tokens int, touches []Key) {
@@ -168,7 +180,7 @@ func (a *ages) reset() {
 func newHarmonic(s Shape) Policy {
 	h := newHistory(s)
 	r := newRanked("harmonic", s, h.byAge, true)
-	r.visit, r.reset = h.visit, h.reset
+	r.visit, r.reset, r.budget = h.visit, h.reset, h.setBudget
 	return r
 }
 
@@ -177,6 +189,6 @@ func newHarmonic(s Shape) Policy {
 func newLookalike(s Shape) Policy {
 	h := newHistory(s)
 	r := newRanked("lookalike", s, h.byLikeness, true)
-	r.visit, r.reset = h.visit, h.reset
+	r.visit, r.reset, r.budget = h.visit, h.reset, h.setBudget
 	return r
 }
