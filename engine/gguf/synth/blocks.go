@@ -58,11 +58,16 @@ type moeKind struct {
 	biased  bool // the router has a bias for the choice alone
 }
 
+// router adds a router whose elements are of size std.
+func (m *maker) router(std float64) {
+	m.list = append(m.list, weight{name: m.name("ffn_gate_inp.weight"), kind: quant.F32, dims: []int64{int64(m.Embd), int64(m.Experts)},
+		std: std, rows: m.popularity(m.layer)})
+}
+
 // moe adds a router and its experts with their norm.
 func (m *maker) moe(k moeKind) {
 	m.before(k.norm)
-	m.list = append(m.list, weight{name: m.name("ffn_gate_inp.weight"), kind: quant.F32, dims: []int64{int64(m.Embd), int64(m.Experts)},
-		std: over(routerStd, m.Embd), rows: m.popularity(m.layer)})
+	m.router(over(routerStd, m.Embd))
 	width := m.Embd
 	if m.Latent > 0 {
 		width = m.Latent

@@ -21,6 +21,7 @@ type family struct {
 	layer  func(m *maker)      // adds the tensors of one layer
 	norm   string              // name of the last norm; empty: output_norm
 	single bool                // each layer is one block
+	head   func(m *maker)      // adds what stands outside the layers, beside what all have; nil: nothing
 }
 
 var families = map[string]family{

@@ -36,7 +36,7 @@ type Spec struct {
 	KeyHeads   int // heads of keys in recurrent layers
 	ValueHeads int // heads of values in recurrent layers
 	StateSize  int // of a recurrent layer's head: entries of a key, and of a value
-	ValueDim   int // entries of a value of Mamba-2
+	ValueDim   int // entries of a head's value where they are not those of its key
 	Latent     int // length of the routed experts' input where it is shorter than the stream; 0: it is not
 	QRank      int // of latent attention: entries of what queries are made of
 	KVRank     int // and of what keys and values are made of
@@ -49,7 +49,9 @@ type Spec struct {
 	IndexRatio int // keys of a block that is chosen as a whole
 	NgramRows  int // of the table of n-grams; 0: none
 	Conv       int // positions that a recurrent layer's convolution sees
-	Interval   int // every so many layers one has attention
+	Interval   int // every so many layers one has attention, or attention to every position
+	Groups     int // of heads whose outputs are made short together
+	GroupRank  int // what a group's are made
 
 	Name   string  // general.name; empty: made from the shape
 	Tied   bool    // no output.weight: the head is the token embedding
@@ -81,6 +83,18 @@ var presets = map[string]Spec{
 	"qwen3.8-flash-next": {Arch: "qwen4exp", Layers: 48, Embd: 2560, Heads: 16, KVHeads: 2, HeadDim: 256, RopeDims: 64, Experts: 512, Used: 10, ExpertFF: 640, SharedFF: 640,
 		KeyHeads: 16, ValueHeads: 48, StateSize: 128, Conv: 4, Interval: 4, Streams: 4, StreamRank: 320, IndexHeads: 4, IndexDim: 128, IndexTop: 2048, IndexRatio: 4,
 		NgramRows: 320_000_000, Vocab: 248320, Ctx: 262144, Type: "Q8_0"},
+	"tiny-deepseek2": {Arch: "deepseek2", Layers: 4, Embd: 256, Heads: 8, KVHeads: 1, HeadDim: 48, RopeDims: 16, ValueDim: 32, QRank: 256, KVRank: 256, Experts: 16, Used: 4,
+		ExpertFF: 256, SharedFF: 256, Dense: 1, DenseFF: 512, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-glm-dsa": {Arch: "glm-dsa", Layers: 4, Embd: 256, Heads: 8, KVHeads: 1, HeadDim: 48, RopeDims: 16, ValueDim: 32, QRank: 256, KVRank: 256, IndexHeads: 4, IndexDim: 64,
+		IndexTop: 48, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256, Dense: 1, DenseFF: 512, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-deepseek4": {Arch: "deepseek4", Layers: 4, Embd: 256, Heads: 8, KVHeads: 1, HeadDim: 64, RopeDims: 16, QRank: 256, IndexHeads: 4, IndexDim: 64, IndexTop: 8,
+		Groups: 2, GroupRank: 128, Window: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-gemma4": {Arch: "gemma4", Layers: 6, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, DenseFF: 512, Window: 32, Interval: 3,
+		Vocab: 2048, Ctx: 1024, Type: "Q8_0", Tied: true},
+	"glm-4.7-flash": {Arch: "deepseek2", Layers: 47, Embd: 2048, Heads: 20, KVHeads: 1, HeadDim: 256, RopeDims: 64, ValueDim: 256, QRank: 768, KVRank: 512, Experts: 64, Used: 4,
+		ExpertFF: 1536, SharedFF: 1536, Dense: 1, DenseFF: 10240, Vocab: 154880, Ctx: 202752, Type: "Q4_K_M"},
+	"gemma-4-26b-a4b": {Arch: "gemma4", Layers: 30, Embd: 2816, Heads: 16, KVHeads: 8, HeadDim: 256, Experts: 128, Used: 8, ExpertFF: 704, DenseFF: 2112, Window: 1024, Interval: 6,
+		Vocab: 262144, Ctx: 262144, Type: "Q8_0", Tied: true},
 	"tiny-laguna": {Arch: "laguna", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
 		Dense: 1, DenseFF: 512, Window: 32, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-lfm2moe": {Arch: "lfm2moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
@@ -154,7 +168,7 @@ func (s *Spec) Sizes() []Size {
 		{"key-heads", &s.KeyHeads, "heads of keys in recurrent layers", 0, 0},
 		{"value-heads", &s.ValueHeads, "heads of values in recurrent layers", 0, 0},
 		{"state-size", &s.StateSize, "size of a head in recurrent layers", 0, 0},
-		{"value-dim", &s.ValueDim, "entries of a value head in Mamba-2 layers", 0, 0},
+		{"value-dim", &s.ValueDim, "entries of a value head in Mamba-2 layers and with latent attention", 0, 0},
 		{"q-rank", &s.QRank, "latent attention: length of what queries are made of", 0, 0},
 		{"kv-rank", &s.KVRank, "latent attention: length of what keys and values are made of", 0, 0},
 		{"nope-dim", &s.NopeDim, "latent attention: entries of a key that do not turn", 0, 0},
@@ -167,7 +181,9 @@ func (s *Spec) Sizes() []Size {
 		{"ngram-rows", &s.NgramRows, "rows of the table of n-grams", 0, 0},
 		{"latent", &s.Latent, "length of the routed experts' input, if they have a shorter one (nemotron_h_moe)", 0, 0},
 		{"conv", &s.Conv, "positions that a recurrent layer's convolution sees", 0, 0},
-		{"interval", &s.Interval, "every so many layers one has attention, where others are recurrent", 0, 0},
+		{"interval", &s.Interval, "every so many layers one has attention, where others are recurrent; in gemma4 attention without a window", 0, 0},
+		{"groups", &s.Groups, "groups of heads whose outputs are made short together", 0, 0},
+		{"group-rank", &s.GroupRank, "what a group's outputs are made", 0, 0},
 	}
 }
 

@@ -156,6 +156,9 @@ func (s *Spec) weights() ([]weight, error) {
 		}
 		m.list = append(m.list, table)
 	}
+	if f := families[s.arch()]; f.head != nil {
+		f.head(m)
+	}
 	t, err := s.topics(m.list)
 	if err != nil {
 		return nil, err
