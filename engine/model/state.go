@@ -30,8 +30,8 @@ type State interface {
 	Marks() Marks
 	// Bytes returns the memory of a full state, its marks included.
 	Bytes() int64
-	// Save writes the state without its marks. Load takes it back into a state of
-	// the same model and KV type with room for it, whatever was in it before. After
+	// Save writes the state and its marks. Load takes it back into a state of the
+	// same model and KV type with room for it, whatever was in it before. After
 	// an error of Load the state is empty. That what is loaded belongs to this
 	// model is the caller's to know; only sizes are checked, and that nothing was
 	// damaged. On a dirty state Save is an error.
