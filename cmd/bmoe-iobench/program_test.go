@@ -18,6 +18,7 @@ import (
 	"bmoe/flashio"
 	"bmoe/internal/cli"
 	"bmoe/internal/crash"
+	"bmoe/internal/userdir"
 )
 
 // asProgram makes the test binary run as the program: exit codes and streams are
@@ -437,7 +438,7 @@ func TestAFaultOnALaneIsOneLine(t *testing.T) {
 	state := tempDir(t)
 	for _, debug := range []string{"", "1"} {
 		cmd := program("--model", testFile(t, 4<<20), "--seconds", "0.1", "--lanes", "1", "--slice-kb", strconv.Itoa(faultyRead>>10))
-		cmd.Env = append(cmd.Env, faultVariable+"=1", crash.DirVariable+"="+state, crash.DebugVariable+"="+debug)
+		cmd.Env = append(cmd.Env, faultVariable+"=1", userdir.StateVariable+"="+state, crash.DebugVariable+"="+debug)
 		_, stderr, code := wait(t, cmd, nil)
 		line, rest, _ := strings.Cut(stderr, "\n")
 		if code != cli.Failed || !strings.HasPrefix(line, "bmoe-iobench: failed within itself: lane: ") || !strings.Contains(line, "faultyHandle.ReadAt") {

@@ -7,6 +7,7 @@ import (
 	"bmoe/engine/demo"
 	"bmoe/internal/cli"
 	"bmoe/internal/crash"
+	"bmoe/internal/userdir"
 )
 
 // roff protects a text from the formatter: a backslash begins a request within
@@ -69,5 +70,5 @@ var environment = [][2]string{
 	{demo.DirVariable, "is the folder of the demo model"},
 	{"NO_COLOR", "turns colours off"},
 	{crash.DebugVariable + "=1", "shows the stack if the program fails within itself"},
-	{crash.DirVariable, "is the folder of the reports of such failures"},
+	{userdir.StateVariable, "is the folder of sessions and of the reports of such failures"},
 }

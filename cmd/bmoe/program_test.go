@@ -14,7 +14,7 @@ import (
 
 	"bmoe/engine/demo"
 	"bmoe/internal/conform"
-	"bmoe/internal/crash"
+	"bmoe/internal/userdir"
 )
 
 // asProgram makes this test binary be the program: the tests below run it in
@@ -38,7 +38,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv(demo.DirVariable, dir)
-	os.Setenv(crash.DirVariable, filepath.Join(dir, "state"))
+	os.Setenv(userdir.StateVariable, filepath.Join(dir, "state"))
 	return m.Run()
 }
 

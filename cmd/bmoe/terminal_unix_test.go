@@ -28,6 +28,7 @@ import (
 	"bmoe/internal/conform"
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
+	"bmoe/internal/userdir"
 	"bmoe/tui"
 
 	"github.com/charmbracelet/x/term"
@@ -434,7 +435,7 @@ func TestFaultsGiveTheTerminalBack(t *testing.T) {
 			dir := conform.TempDir(t)
 			arm := filepath.Join(dir, "armed")
 			x := inTerminalThat(t, terminalKind{w: 200, h: 30, env: []string{
-				faultVariable + "=" + c.fault, armVariable + "=" + arm, crash.DirVariable + "=" + filepath.Join(dir, "state")}})
+				faultVariable + "=" + c.fault, armVariable + "=" + arm, userdir.StateVariable + "=" + filepath.Join(dir, "state")}})
 			x.waitFor("idle")
 			if err := os.WriteFile(arm, nil, 0o600); err != nil {
 				t.Fatal(err)

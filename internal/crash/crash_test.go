@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bmoe/internal/conform"
+	"bmoe/internal/userdir"
 )
 
 // fails panics on purpose and returns the panic.
@@ -19,13 +20,13 @@ func fails(value func() any) (p *Panic) {
 }
 
 func TestAReportHoldsPlacesAndNoTexts(t *testing.T) {
-	t.Setenv(DirVariable, filepath.Join(conform.TempDir(t), "state"))
+	t.Setenv(userdir.StateVariable, filepath.Join(conform.TempDir(t), "state"))
 	const prompt = "my secret\nprompt\x1b[31m"
 	for _, c := range []struct {
 		value func() any
 		want  string
 	}{
-		{func() any { return prompt }, "lane: panic with a value of type string in bmoe/internal/crash.fails (crash_test.go:18)"},
+		{func() any { return prompt }, "lane: panic with a value of type string in bmoe/internal/crash.fails (crash_test.go:19)"},
 		{func() any { return errors.New("no token " + prompt) }, "lane: panic with a value of type *errors.errorString in "},
 		{func() any { return struct{ prompt string }{prompt} }, "lane: panic with a value of type struct { prompt string } in "},
 		{func() any { return runtimeLike{errors.New(prompt)} }, "lane: panic with a value of type crash.runtimeLike in "},
@@ -78,7 +79,7 @@ func TestTheRuntimesWordsWithoutValues(t *testing.T) {
 
 func TestOldReportsGo(t *testing.T) {
 	dir := conform.TempDir(t)
-	t.Setenv(DirVariable, dir)
+	t.Setenv(userdir.StateVariable, dir)
 	for i := range keep + 5 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("crash-2020010%d-000000-%03d.txt", i/10, i)), nil, 0o600); err != nil {
 			t.Fatal(err)

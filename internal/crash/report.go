@@ -10,25 +10,15 @@ import (
 	"strings"
 	"time"
 	"unicode"
-)
 
-// DirVariable names the environment variable that says where reports are
-// written, in place of the user's state folder.
-const DirVariable = "BMOE_STATE_DIR"
+	"bmoe/internal/userdir"
+)
 
 // keep is how many reports stay in the folder; older ones are removed.
 const keep = 20
 
 // maxStacks bounds the stacks of a report, in bytes.
 const maxStacks = 256 << 10
-
-// Folder returns the folder that reports are written to.
-func Folder() (string, error) {
-	if dir := os.Getenv(DirVariable); dir != "" {
-		return filepath.Abs(dir)
-	}
-	return stateFolder()
-}
 
 // report writes a report of a panic: it, and what all goroutines were doing. It
 // holds places in the program, never what was asked or answered. The path comes
@@ -90,7 +80,7 @@ func told(path string, err error) string {
 
 // write writes a report with the given text to the folder and returns its path.
 func write(version, text string) (path string, err error) {
-	dir, err := Folder()
+	dir, err := userdir.State()
 	if err != nil {
 		return "", err
 	}

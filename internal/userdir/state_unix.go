@@ -1,6 +1,6 @@
 //go:build !windows
 
-package crash
+package userdir
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package crash
+package userdir
 
 import (
 	"os"
