@@ -221,8 +221,10 @@ func TestMutatedFiles(t *testing.T) {
 		newVictim(t, conform.File(t, "quants/qwen3moe-q-Q4_K_M.gguf"), ""),
 		newVictim(t, windowed(t).Model, ""),
 	}
-	if conform.HasShared() {
-		victims = append(victims, newVictim(t, conform.Shared(t, "conformance/models/qwen2moe.gguf"), ""))
+	if conform.HasShared() { // every family
+		for _, path := range familyFiles(t) {
+			victims = append(victims, newVictim(t, path, ""))
+		}
 	}
 	var did mutated
 	for i := *mutationFrom; i < *mutationFrom+uint64(*mutationCount); i++ {

@@ -64,8 +64,10 @@ func TestRandomWalks(t *testing.T) {
 		{path: conform.File(t, "quants/qwen3moe-q-Q4_K_M.gguf"), ctx: 64, prompts: prompts},
 		{path: windowed(t).Model, ctx: 512, prompts: []string{long, long + " lu", long[:len(long)/2], "The sea"}},
 	}
-	if conform.HasShared() { // with biases and an expert that every token takes
-		models = append(models, &walkModel{path: conform.Shared(t, "conformance/models/qwen2moe.gguf"), ctx: 64, prompts: prompts})
+	if conform.HasShared() { // every family
+		for _, path := range familyFiles(t) {
+			models = append(models, &walkModel{path: path, ctx: 64, prompts: prompts})
+		}
 	}
 	for _, m := range models {
 		cfg := DefaultConfig()
@@ -110,6 +112,16 @@ func TestRandomWalks(t *testing.T) {
 	}
 }
 
+// familyFiles returns the models of the conformance set, one or more of every family.
+func familyFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(conform.Shared(t, "conformance/models/qwen2moe.gguf")), "*.gguf"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d models of the conformance set: %v", len(files), err)
+	}
+	return files
+}
+
 // pick returns one of the choices.
 func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
 
@@ -146,7 +158,7 @@ func (w *walk) take() {
 			w.t.Error(err)
 		}
 	}()
-	if w.r.IntN(3) == 0 {
+	if w.r.IntN(3) == 0 && s.state.Marks().Most == 0 {
 		w.note("as a recurrent model")
 		s.arch, s.state = recurrentArch{s.arch}, &recurrentState{State: s.state}
 	}
