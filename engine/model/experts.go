@@ -52,6 +52,10 @@ func (m *expertMatrix) affine(e int32) kernel.Affine {
 // not gated have no gate.
 func (l *loader) experts(prefix string, embd, ff, n int, gated bool) experts {
 	var e experts
+	if n < 1 { // a key that contradicts the tensors: every layer's router says how many there are
+		l.fail(fmt.Errorf("%sexpert_count is %d, but the file has %sffn_gate_inp.weight", l.prefix, n, prefix))
+		return e
+	}
 	if !gated {
 		e.up = expertMatrix{l.streamed(prefix+"ffn_up_exps", embd, ff, n), 0, 0, ff, ff}
 		e.down = expertMatrix{l.streamed(prefix+"ffn_down_exps", ff, embd, n), 1, 0, embd, embd}

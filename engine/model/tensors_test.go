@@ -242,3 +242,22 @@ func TestTensorsThatWouldBeLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// A file that has experts and says that it has none contradicts itself.
+func TestExpertsThatAreNotCounted(t *testing.T) {
+	for _, name := range landed {
+		file := "conformance/models/" + name + ".gguf"
+		f, err := gguf.Open(conform.Shared(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		arch, err := f.Meta.String("general.architecture")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := gguftest.Rewrite(t, conform.Shared(t, file), func(m *gguftest.Model) { m.Set[arch+".expert_count"] = uint32(0) })
+		if got := refusal(t, path); !strings.Contains(got, "expert_count") && !strings.Contains(got, "tensor blk.") && !strings.Contains(got, "feed_forward_length") {
+			t.Errorf("%s is refused with %q, which names no key or tensor", name, got)
+		}
+	}
+}
