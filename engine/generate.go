@@ -371,6 +371,10 @@ func (s *Session) forward(ctx context.Context, ids []int32, logits []float32) er
 	if s.streamer != nil {
 		s.streamer.Tokens(ids)
 	}
+	if s.tracing != nil {
+		s.tracing.begin(ids, len(s.ids))
+		defer s.tracing.flush()
+	}
 	if err := flashio.Guard(f.guarded); err != nil {
 		return err
 	}

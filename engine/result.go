@@ -45,6 +45,9 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 	if live.Simulated {
 		r.Flags = append(r.Flags, "simulated")
 	}
+	if live.Traced {
+		r.Flags = append(r.Flags, "traced")
+	}
 	r.Flags = append(r.Flags, s.routeFlags()...)
 	r.Flags = append(r.Flags, run.Disturbed.Flags()...)
 	if s.streamer == nil {

@@ -68,6 +68,7 @@ type Session struct {
 	meter     meter
 	observers []profile.Observer
 	pass      pass
+	tracing   *tracing // nil: nothing is written down of passes
 
 	asking atomic.Pointer[context.Context] // whose end lanes look at; nil between runs
 

@@ -43,6 +43,7 @@ type Snapshot struct {
 	Process Process
 
 	Simulated bool // figures come from a simulated host
+	Traced    bool // runs are written down in detail, which takes time: figures are no benchmark's
 }
 
 // Latest returns the i-th latest record, 0 being the newest.

@@ -259,6 +259,9 @@ func (m *Model) badges() []term.Part {
 	if m.live.Simulated {
 		ps = append(ps, th.Text(0, th.Alert, "SIMULATED"))
 	}
+	if m.live.Traced {
+		ps = append(ps, th.Text(0, th.Read, "TRACED"))
+	}
 	if m.live.Process.Disturbed.Any() {
 		ps = append(ps, th.Text(0, th.Read, "DISTURBED"))
 	}

@@ -117,6 +117,9 @@ func (p *plainChat) chat(ctx context.Context) error {
 	if s.Simulated {
 		p.say("SIMULATED host: figures are not measurements of this machine.")
 	}
+	if s.Traced {
+		p.say("TRACED: what is written down takes time; figures are not a benchmark's.")
+	}
 	rows := rowsOf(p.eng)
 	for _, w := range p.eng.Warnings() {
 		p.say("warning: " + term.CleanLine(backend.Mention(w, rows, backend.AsCommand)))

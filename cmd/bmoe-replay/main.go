@@ -59,7 +59,7 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	fs.IntSliceVar(&o.budgets, "budgets", nil, "MiB of the cache, as 500,1000,2000 (default: from half a token cycle to all experts)")
 	fs.StringVar(&o.schedule, "budget-schedule", "", "one budget that changes with a decoded token: 4000@0,2909@64")
 	fs.StringSliceVar(&o.policies, "policies", defaultPolicies, "what to compare; known: "+strings.Join(replay.Names(), ", "))
-	fs.IntVar(&o.validate, "validate", 0, "replay lru at this budget in MiB and hold it against what the trace itself recorded")
+	fs.IntVar(&o.validate, "validate", 0, "replay this budget in MiB under the policy that recorded the trace, and compare with what it recorded")
 	fs.BoolVar(&o.analyze, "analyze", false, "tell what the routes are like, whatever the cache")
 	fs.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else")
 	fs.StringVar(&o.csv, "csv", "", "write a row for each policy and budget to this file")
@@ -120,6 +120,7 @@ type row struct {
 }
 
 type validation struct {
+	Policy    string  `json:"policy"`
 	BudgetMiB int     `json:"budget_mib"`
 	Replayed  float64 `json:"replayed_hit_pct"`
 	Recorded  float64 `json:"recorded_hit_pct"`
@@ -182,7 +183,7 @@ func replayTrace(ctx context.Context, args []string, out *cli.Output) error {
 		err = out.Text(r.text())
 	}
 	if err == nil && r.Validation != nil && !r.Validation.Agrees {
-		return fmt.Errorf("%s: lru at %d MiB hits %.1f %%, the trace recorded %.1f", o.path, o.validate, r.Validation.Replayed, r.Validation.Recorded)
+		return fmt.Errorf("%s: %s at %d MiB hits %.1f %%, the trace recorded %.1f", o.path, r.Validation.Policy, o.validate, r.Validation.Replayed, r.Validation.Recorded)
 	}
 	return err
 }
@@ -291,18 +292,18 @@ func parseSchedule(s string) (first int64, then []replay.Change, err error) {
 }
 
 func (o *options) validated(open func() (io.ReadCloser, error)) (*validation, error) {
-	recorded, ok, err := replay.Recorded(open)
+	recorded, policy, ok, err := replay.Recorded(open)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return nil, errors.New("it does not tell what was hit and missed: there is nothing to validate against")
 	}
-	_, out, err := replay.Run(open, []replay.Case{{Policy: "lru", Budget: int64(o.validate) * units.MiB}})
+	_, out, err := replay.Run(open, []replay.Case{{Policy: policy, Budget: int64(o.validate) * units.MiB}})
 	if err != nil {
 		return nil, err
 	}
-	v := &validation{BudgetMiB: o.validate, Replayed: out[0].All.HitPct(), Recorded: recorded}
+	v := &validation{BudgetMiB: o.validate, Policy: policy, Replayed: out[0].All.HitPct(), Recorded: recorded}
 	v.Agrees = math.Abs(v.Replayed-v.Recorded) <= agree
 	return v, nil
 }

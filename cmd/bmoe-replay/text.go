@@ -22,7 +22,7 @@ func (r *report) text() string {
 		if !v.Agrees {
 			word = "DIFFERS"
 		}
-		fmt.Fprintf(&b, "lru at %d MiB, prompt and answer: %.1f %% hits replayed, %.1f %% recorded: %s\n", v.BudgetMiB, v.Replayed, v.Recorded, word)
+		fmt.Fprintf(&b, "%s at %d MiB, prompt and answer: %.1f %% hits replayed, %.1f %% recorded: %s\n", v.Policy, v.BudgetMiB, v.Replayed, v.Recorded, word)
 	case r.Analysis != nil:
 		b.WriteString(analysisText(r.Analysis))
 	default:

@@ -15,6 +15,7 @@ import (
 // options is the command line.
 type options struct {
 	ab, order, csv     string // an experiment
+	routeTrace         string
 	cells, thermalGate int
 	cfg                engine.Config
 	settings           []backend.Setting              // the rows that become flags, with their defaults
@@ -102,6 +103,7 @@ func (o *options) sections() []section {
 	s.BoolVar(&o.progress, "progress", false, "BMOE_* lines on standard output, one JSON object each (docs/cli.md)")
 	s.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else")
 	s.text("csv", "", &o.csv, "PATH", "write a row for each decoded token; with --ab one for each run (docs/telemetry.md)")
+	s.text("route-trace", "", &o.routeTrace, "PATH", "write which experts each token was given, for bmoe-replay (docs/telemetry.md)")
 	s.BoolVar(&o.plain, "plain", false, "chat line by line: for screen readers, and for terminals that cannot move the cursor")
 	s.BoolVar(&o.ascii, "ascii", false, "draw with ASCII characters only")
 	s.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")

@@ -3,35 +3,52 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
 	"strconv"
-	"strings"
 
 	"bmoe/engine"
-	"bmoe/engine/backend"
 	"bmoe/profile"
 	"bmoe/profile/trace"
 )
 
 // sinks are the files that runs are written down in, as they go.
 type sinks struct {
-	csv *trace.CSV // nil: not asked for
+	csv    *trace.CSV // nil: not asked for
+	traces engine.Traces
+	open   []io.Closer
 }
 
 // createSinks makes the files that the command line names, before a model is opened
 // for nothing. told hears of one that could not be written to its end.
 func (o *options) createSinks(ctx context.Context, told func(error)) (*sinks, error) {
 	s := &sinks{}
-	if o.csv != "" {
-		var err error
-		if s.csv, err = trace.CreateCSV(ctx, o.csv, told); err != nil {
-			return nil, err
-		}
+	err := errors.Join(
+		createSink(s, &s.csv, o.csv, ctx, told, trace.CreateCSV),
+		createSink(s, &s.traces.Route, o.routeTrace, ctx, told, trace.CreateRoute),
+	)
+	if err != nil {
+		return nil, s.joined(err)
 	}
 	return s, nil
 }
 
+// createSink makes one of the files, if it has a name.
+func createSink[T io.Closer](s *sinks, dst *T, path string, ctx context.Context, told func(error), create func(context.Context, string, func(error)) (T, error)) error {
+	if path == "" {
+		return nil
+	}
+	f, err := create(ctx, path, told)
+	if err != nil {
+		return err
+	}
+	*dst = f
+	s.open = append(s.open, f)
+	return nil
+}
+
 // observe has a session's runs written down.
 func (s *sinks) observe(e *engine.Session) {
+	e.Trace(s.traces)
 	if s.csv == nil {
 		return
 	}
@@ -41,34 +58,9 @@ func (s *sinks) observe(e *engine.Session) {
 	s.csv.Begin([]trace.Pair{
 		{Key: "engine", Value: versionText()}, {Key: "model", Value: m.Name}, {Key: "arch", Value: m.Arch},
 		{Key: "n_layer", Value: strconv.Itoa(m.Layers)}, {Key: "n_expert", Value: strconv.Itoa(m.Experts)}, {Key: "n_expert_used", Value: strconv.Itoa(m.ExpertsUsed)},
-		{Key: "compute", Value: "measured"}, {Key: "simulated", Value: bit(live.Simulated)},
-	}, func() []trace.Pair { return settingPairs(e) })
+		{Key: "compute", Value: "measured"}, {Key: "simulated", Value: bit(live.Simulated)}, {Key: "traced", Value: bit(live.Traced)},
+	}, func() []trace.Pair { return engine.SettingPairs(e) })
 	e.Observe(s.csv)
-}
-
-// close ends the files.
-func (s *sinks) close() error {
-	if s.csv == nil {
-		return nil
-	}
-	return s.csv.Close()
-}
-
-// settingPairs are the settings in force as a preamble has them: by their flags,
-// with underscores, switches as 0 and 1.
-func settingPairs(t backend.Tunable) []trace.Pair {
-	var out []trace.Pair
-	for _, r := range t.Settings() {
-		if r.Kind == backend.Text || r.Flag == "" {
-			continue // paths are nobody else's business
-		}
-		v := r.Value
-		if r.Kind == backend.Switch {
-			v = bit(v == backend.On)
-		}
-		out = append(out, trace.Pair{Key: strings.ReplaceAll(r.Flag, "-", "_"), Value: v})
-	}
-	return out
 }
 
 func bit(on bool) string {
@@ -78,10 +70,10 @@ func bit(on bool) string {
 	return "0"
 }
 
-// joined closes what was opened for a command and keeps the error that came first.
+// joined closes the files and keeps the error that came first.
 func (s *sinks) joined(err error) error {
-	if cerr := s.close(); cerr != nil {
-		return errors.Join(err, cerr)
+	for _, f := range s.open {
+		err = errors.Join(err, f.Close())
 	}
 	return err
 }

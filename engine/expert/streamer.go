@@ -51,6 +51,11 @@ type Streamer struct {
 	ahead  int64
 	vocab  int
 	fore   forecast
+	notes  []Note // by expert, of the latest batch; nil: nobody wants them
+
+	// OnRead, if set, learns of every read that is over, on a lane's goroutine and with
+	// the streamer locked: it must be quick and ask the streamer nothing.
+	OnRead func(layer, expert, projection int, guessed bool, r *flashio.Request)
 
 	// mu guards slots with reads pending, the free slots, the reads' counters
 	// and the part of the batch that waits for slots. A batch that finds all its
@@ -132,6 +137,9 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	b := &s.batch
 	s.dir.Visit(layer, tokens, ids, &b.plan)
 	s.curve.Visit(layer, ids, s.counts)
+	if s.notes != nil {
+		s.note(layer)
+	}
 	hits := 0
 	b.begin(layer, len(b.plan.Steps))
 	for i, step := range b.plan.Steps {
@@ -326,6 +334,10 @@ func (sl *slot) ReadDone(r *flashio.Request) {
 	sl.flying[p] = false
 	sl.pending--
 	s.read(1)
+	if s.OnRead != nil && r.Ended != 0 { // else no read was made
+		layer := s.shape.Layer(sl.key)
+		s.OnRead(layer, int(sl.key-s.shape.Key(layer, 0)), p, sl.ahead, r)
+	}
 	if r.Err == nil {
 		if !sl.ahead {
 			s.reads++

@@ -63,8 +63,9 @@ type Compute struct {
 	Experts  expert.Source
 	// Rows reads the tables that are gathered from; only models with such tables need it.
 	Rows expert.Rows
-	// OnRoute, if set, learns of every layer's routing: ids and weights are
-	// [tokens x k] token-major, in rank order, valid during the call.
+	// OnRoute, if set, learns of every layer's routing when its experts have been
+	// looked up: ids and weights are [tokens x k] token-major, in rank order, valid
+	// during the call.
 	OnRoute func(layer, tokens int, ids []int32, weights []float32)
 	// Force, if set, replaces what the router chose for the token at a position:
 	// ids and weights, in rank order, are its to overwrite. It is called by all

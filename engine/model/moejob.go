@@ -115,14 +115,13 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	n, k := s.n, m.used
 	ids, weights := m.ids[:n*k], m.weights[:n*k]
 	s.Pool.Run(n, (*moeRoute)(m))
-	if s.OnRoute != nil {
-		s.OnRoute(b.layer, n, ids, weights)
-	}
-
 	prev := s.Pool.Enter(0, pool.Mgmt)
 	m.batch = s.Experts.Acquire(b.layer, n, ids)
 	m.group(ids)
 	s.Pool.Enter(0, prev)
+	if s.OnRoute != nil {
+		s.OnRoute(b.layer, n, ids, weights)
+	}
 	if n == 1 && s.Ahead != nil {
 		if lead := s.Ahead.Lead(); lead > 0 {
 			m.ahead.run(s, b, lead, s.Ahead)

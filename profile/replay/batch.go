@@ -23,6 +23,7 @@ type Batch struct {
 	Tokens     int
 	ID         int32 // of a decoded token; -1: not recorded
 	Touches    []Key // [tokens x used], token-major, in rank order
+	Emptied    bool  // the cache was emptied before
 	Misses     int   // touches that the recording engine had to read; -1: not recorded
 	distinct   []Key
 }
@@ -35,7 +36,7 @@ func (b *Batch) Distinct() []Key { return b.distinct }
 func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
 	g := &grouper{each: each, seen: make([]int, len(rows.Layers)*rows.Experts)}
 	g.b.Token = -1
-	decoded := -1
+	decoded, passes, emptied := -1, 0, 0
 	var last trace.RouteRow
 	for n := 0; ; n++ {
 		var row trace.RouteRow
@@ -47,7 +48,7 @@ func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
 			return err
 		}
 		token := n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Step != last.Step
-		if n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Place != last.Place || row.Phase == 1 && token {
+		if n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Place != last.Place || row.Phase == 1 && token || rows.Passes != passes {
 			if err := g.flush(); err != nil {
 				return err
 			}
@@ -59,6 +60,8 @@ func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
 				g.b.Token = decoded
 			}
 			g.b.Tokens = 1
+			g.b.Emptied = rows.Emptied != emptied
+			passes, emptied = rows.Passes, rows.Emptied
 		} else if token {
 			g.b.Tokens++
 		}
@@ -87,7 +90,7 @@ func (g *grouper) touch(k Key, residency int) {
 	if g.seen[k] != g.n {
 		g.seen[k] = g.n
 		g.b.distinct = append(g.b.distinct, k)
-		if residency == 0 {
+		if residency != 1 { // what was read ahead is a miss whose bytes came early
 			g.b.Misses++
 		}
 	}

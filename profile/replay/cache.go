@@ -113,4 +113,14 @@ func (c *cache) resize(budget int64) {
 	}
 }
 
+// empty forgets all but the counters.
+func (c *cache) empty() {
+	for part := range c.ranks {
+		c.ranks[part] = newRanking(len(c.sizes))
+	}
+	clear(c.used)
+	clear(c.resident)
+	clear(c.was)
+}
+
 func (c *cache) counted() Counters { return c.counters }

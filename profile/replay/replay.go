@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -50,6 +51,7 @@ func Check(name string) error {
 type simulated interface {
 	visit(b *Batch)
 	resize(budget int64)
+	empty()
 	counted() Counters
 }
 
@@ -105,6 +107,9 @@ func Run(open func() (io.ReadCloser, error), cases []Case) (*trace.RouteHead, []
 			}
 		}
 		for i, c := range caches {
+			if b.Emptied {
+				c.empty()
+			}
 			before := c.counted()
 			c.visit(b)
 			if b.Decode {
@@ -200,6 +205,7 @@ func nextUses(open func() (io.ReadCloser, error)) ([]int32, error) {
 // engineCache is the engine's own book-keeping.
 type engineCache struct {
 	dir   *policy.Directory
+	past  Counters // before the cache was last emptied
 	shape policy.Shape
 	plan  policy.Plan
 	ids   []int32
@@ -215,9 +221,14 @@ func (c *engineCache) visit(b *Batch) {
 
 func (c *engineCache) resize(budget int64) { c.dir.Resize(budget - c.shape.Reserve(budget)) }
 
+func (c *engineCache) empty() {
+	c.past = c.counted()
+	c.dir.Empty()
+}
+
 func (c *engineCache) counted() Counters {
 	n := c.dir.Counters()
-	return Counters{n.Lookups, n.Hits, n.Evictions, n.Rereads, n.ReadBytes}
+	return c.past.add(Counters{n.Lookups, n.Hits, n.Evictions, n.Rereads, n.ReadBytes})
 }
 
 // policyCache is one of the engine's policies under the rule of the recording
@@ -294,19 +305,27 @@ func (c *policyCache) resize(budget int64) {
 	c.shrink(func(policy.Key) bool { return false })
 }
 
+func (c *policyCache) empty() {
+	c.p.Reset()
+	c.used = 0
+	clear(c.resident)
+	clear(c.was)
+}
+
 func (c *policyCache) counted() Counters { return c.counters }
 
 // Recorded adds up what the recording engine found, from the trace's own column of
-// hits and misses; ok is false where the trace has none.
-func Recorded(open func() (io.ReadCloser, error)) (hitPct float64, ok bool, err error) {
+// hits and misses; ok is false where the trace has none. recorded is the policy in
+// force, lru where the trace does not say.
+func Recorded(open func() (io.ReadCloser, error)) (hitPct float64, recorded string, ok bool, err error) {
 	in, err := open()
 	if err != nil {
-		return 0, false, err
+		return 0, "", false, err
 	}
 	defer in.Close()
 	rows, err := trace.NewRouteRows(in)
 	if err != nil {
-		return 0, false, err
+		return 0, "", false, err
 	}
 	var lookups, misses int
 	ok = true
@@ -317,7 +336,7 @@ func Recorded(open func() (io.ReadCloser, error)) (hitPct float64, ok bool, err 
 		return nil
 	})
 	if lookups == 0 || !ok {
-		return 0, false, err
+		return 0, "", false, err
 	}
-	return 100 * float64(lookups-misses) / float64(lookups), ok, err
+	return 100 * float64(lookups-misses) / float64(lookups), cmp.Or(rows.Run["cache_policy"], "lru"), ok, err
 }

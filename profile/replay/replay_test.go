@@ -68,7 +68,7 @@ func TestReplayFindsWhatWasRecorded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		recorded, ok, err := Recorded(open)
+		recorded, _, ok, err := Recorded(open)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}

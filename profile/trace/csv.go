@@ -18,9 +18,6 @@ import (
 // csvMark is how a file of token rows begins.
 const csvMark = "# bmoe_metrics v2"
 
-// Pair is a key and its value in a preamble. Neither holds a space.
-type Pair struct{ Key, Value string }
-
 // CSV writes a row for each decoded token: a profile.Observer. The preamble says what
 // is open and how; every run adds a line with its settings, and one with its sums.
 type CSV struct {
@@ -90,7 +87,7 @@ func (c *CSV) Begin(fixed []Pair, settings func() []Pair) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.text(csvMark + "\n")
-	c.pairs("", fixed)
+	s.pairs("", fixed)
 	for i, column := range csvColumns {
 		if i > 0 {
 			s.text(",")
@@ -101,18 +98,6 @@ func (c *CSV) Begin(fixed []Pair, settings func() []Pair) {
 	s.flush()
 }
 
-// pairs adds a line of keys and values.
-func (c *CSV) pairs(head string, list []Pair) {
-	c.s.text("#" + head)
-	for _, p := range list {
-		c.s.text(" " + p.Key + "=" + noSpace.Replace(p.Value))
-	}
-	c.s.text("\n")
-}
-
-// noSpace keeps a value one word.
-var noSpace = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_", "\r", "_")
-
 // Began implements profile.Observer.
 func (c *CSV) Began(s *profile.Start, live *profile.Snapshot) {
 	c.s.mu.Lock()
@@ -121,7 +106,7 @@ func (c *CSV) Began(s *profile.Start, live *profile.Snapshot) {
 	c.dense = live.Mapping.DenseResident
 	c.budget = profile.Maybe[float64]{Value: units.InMiB(live.Cache.Budget), OK: live.Cache.Streaming}
 	c.rss, c.anon = profile.In(live.Process.RSS, units.MiB), profile.In(live.Process.RSSAnon, units.MiB)
-	c.pairs(" run="+strconv.Itoa(s.Run), append(c.settings(),
+	c.s.pairs(" run="+strconv.Itoa(s.Run), append(c.settings(),
 		Pair{"n_prompt", strconv.Itoa(s.Prompt)}, Pair{"n_cached", strconv.Itoa(s.Base)}, Pair{"mapping", string(live.Mapping.State)}))
 	c.s.flush()
 }
@@ -161,16 +146,12 @@ func (c *CSV) Ended(r *profile.Result) {
 		}
 	}
 	list = append(list, Pair{"stop", r.StopReason}, Pair{"flags", strings.Join(r.Flags, "+")}, Pair{"text_sha256", r.TextSHA256})
-	c.pairs(" summary", list)
+	c.s.pairs(" summary", list)
 	c.s.flush()
 }
 
 // Close ends the file.
-func (c *CSV) Close() error {
-	c.s.mu.Lock()
-	defer c.s.mu.Unlock()
-	return c.s.close()
-}
+func (c *CSV) Close() error { return c.s.end() }
 
 // Table is a file of token rows that was read back.
 type Table struct {
@@ -228,7 +209,7 @@ func (p *csvParser) line(s string) error {
 		p.began = true
 	case s == "":
 	case strings.HasPrefix(s, "#"):
-		return p.comment(strings.Fields(s[1:]))
+		return p.comment(strings.HasPrefix(s[1:], " summary"), keyValues(s))
 	case p.table.Columns == nil:
 		return p.header(strings.Split(s, ","))
 	default:
@@ -239,14 +220,7 @@ func (p *csvParser) line(s string) error {
 
 // comment reads a line of keys and values: of the file, of a run's beginning, or of
 // its end.
-func (p *csvParser) comment(words []string) error {
-	summary := len(words) > 0 && words[0] == "summary"
-	pairs := map[string]string{}
-	for _, w := range words {
-		if k, v, ok := strings.Cut(w, "="); ok {
-			pairs[k] = v
-		}
-	}
+func (p *csvParser) comment(summary bool, pairs map[string]string) error {
 	t := p.table
 	switch {
 	case summary && len(t.Runs) > 0:

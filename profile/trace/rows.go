@@ -29,6 +29,7 @@ type RouteRow struct {
 	Rank, Expert      int   // rank is the router's order
 	Residency         int   // 0 missed, 1 hit, 2 first touch of what was read ahead; -1 not recorded
 	TokenID           int32 // -1 where it was not recorded
+	Predicted         int   // 0 no, 1 to 4 by a router so many layers early, 8 and 9 see the sink; -1 nothing was predicted
 	Weight            float32
 }
 
@@ -37,6 +38,13 @@ type RouteRow struct {
 // names the line.
 type RouteRows struct {
 	RouteHead
+	// Run is what the line before the rows of a run says of it, of the run read last;
+	// nil where the file has no such lines. Passes counts the marks between passes that
+	// begin in the layer in which the one before ended, Emptied how often the cache
+	// was emptied.
+	Run             map[string]string
+	Passes, Emptied int
+
 	in     *bufio.Reader
 	n      int  // the line read last
 	cut    bool // it has no end
@@ -57,10 +65,11 @@ const (
 	needed       // columns before it
 	colResidency = needed + iota - 8
 	colTokenID
+	colPredicted
 	columns
 )
 
-var columnNames = [columns]string{"turn", "phase", "step", "layer", "slot", "expert", "weight", "residency", "token_id"}
+var columnNames = [columns]string{"turn", "phase", "step", "layer", "slot", "expert", "weight", "residency", "token_id", "predicted"}
 
 // maxRouteLine bounds a line of a route trace.
 const maxRouteLine = 1 << 16
@@ -124,12 +133,7 @@ func (r *RouteRows) preamble(s string) (done bool, err error) {
 
 // comment reads the model's line and the layers'.
 func (r *RouteRows) comment(s string) error {
-	fields := map[string]string{}
-	for _, f := range strings.Fields(s) {
-		if k, v, ok := strings.Cut(f, "="); ok {
-			fields[k] = v
-		}
-	}
+	fields := keyValues(s)
 	number := func(key string, most int64) (int64, error) {
 		n, err := strconv.ParseInt(fields[key], 10, 64)
 		if err != nil || n < 0 || n > most {
@@ -175,6 +179,17 @@ func (r *RouteRows) comment(s string) error {
 	return nil
 }
 
+// keyValues returns what a comment says as key=value.
+func keyValues(s string) map[string]string {
+	fields := map[string]string{}
+	for _, f := range strings.Fields(s) {
+		if k, v, ok := strings.Cut(f, "="); ok {
+			fields[k] = v
+		}
+	}
+	return fields
+}
+
 func (r *RouteRows) header(names []string) error {
 	if r.Used == 0 || len(r.Layers) == 0 {
 		return errors.New("the lines that describe the model and its layers are missing")
@@ -199,7 +214,11 @@ func (r *RouteRows) Next(row *RouteRow) error {
 		if err == io.EOF {
 			return io.EOF
 		}
-		if err == nil && (len(line) == 0 || line[0] == '#') {
+		if err == nil && len(line) == 0 {
+			continue
+		}
+		if err == nil && line[0] == '#' {
+			r.mark(string(line))
 			continue
 		}
 		if err == nil {
@@ -212,6 +231,19 @@ func (r *RouteRows) Next(row *RouteRow) error {
 			return fmt.Errorf("line %d: %w", r.n, err)
 		}
 		return nil
+	}
+}
+
+// mark takes a comment between rows.
+func (r *RouteRows) mark(s string) {
+	switch f := keyValues(s); {
+	case f["run"] != "":
+		r.Run = f
+		if f["emptied"] == "1" {
+			r.Emptied++
+		}
+	case strings.HasPrefix(s, passMark):
+		r.Passes++
 	}
 }
 
@@ -268,7 +300,7 @@ func (r *RouteRows) row(line []byte, row *RouteRow) error {
 		return fmt.Errorf("weight is %q", cells[at])
 	}
 	*row = RouteRow{Turn: v[colTurn], Phase: v[colPhase], Step: v[colStep], Place: place, Rank: v[colRank], Expert: v[colExpert],
-		Residency: v[colResidency], TokenID: int32(v[colTokenID]), Weight: weight}
+		Residency: v[colResidency], TokenID: int32(v[colTokenID]), Predicted: v[colPredicted], Weight: weight}
 	return nil
 }
 

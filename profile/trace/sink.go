@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 
 	"bmoe/internal/crash"
@@ -78,9 +79,58 @@ func (s *sink) close() error {
 	return nil
 }
 
+// flushNow is flush for who does not hold the lock.
+func (s *sink) flushNow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.line) > 0 {
+		s.flush()
+	}
+}
+
+// end is close for who does not hold the lock.
+func (s *sink) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.line) > 0 {
+		s.flush()
+	}
+	return s.close()
+}
+
+// Pair is a key and its value in a preamble. Neither holds a space.
+type Pair struct{ Key, Value string }
+
+// pairs adds a line of keys and values.
+func (s *sink) pairs(head string, list []Pair) {
+	s.text("#" + head)
+	for _, p := range list {
+		s.text(" " + p.Key + "=" + noSpace.Replace(p.Value))
+	}
+	s.text("\n")
+}
+
+// noSpace keeps a value one word.
+var noSpace = strings.NewReplacer(" ", "_", "\t", "_", "\n", "_", "\r", "_")
+
 func (s *sink) text(v string)   { s.line = append(s.line, v...) }
 func (s *sink) number(v int64)  { s.line = strconv.AppendInt(s.line, v, 10) }
 func (s *sink) float(v float64) { s.line = strconv.AppendFloat(s.line, v, 'f', 3, 64) }
+
+// numbers adds cells, each with the comma behind it.
+func (s *sink) numbers(vs ...int) {
+	for _, v := range vs {
+		s.number(int64(v))
+		s.text(",")
+	}
+}
+
+// known adds a number, or nothing where it is below 0.
+func (s *sink) known(v int) {
+	if v >= 0 {
+		s.number(int64(v))
+	}
+}
 
 // maybe writes a figure, or nothing where it was not measured.
 func (s *sink) maybe(v profile.Maybe[float64]) {

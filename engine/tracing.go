@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"strconv"
+	"strings"
+
+	"bmoe/engine/backend"
+	"bmoe/engine/expert"
+	"bmoe/profile"
+	"bmoe/profile/trace"
+)
+
+// Traces are files in which a session's passes are written down in detail; nil: not
+// asked for. Whoever made them closes them.
+type Traces struct {
+	Route *trace.RouteSink
+}
+
+// tracing feeds the traces. It is a session's observer, and hears of passes, routes
+// and reads beside. Its methods are for the goroutine that generates.
+type tracing struct {
+	Traces
+	session *Session
+	place   []int // by layer: among those with routed experts
+
+	run       int // from 0
+	promptEnd int // the position of the first token that is decoded
+	decode    bool
+	at        int // position of the pass's first token
+	ids       []int32
+
+	batches int64
+	seen    []int64 // by expert: the batch that touched it last
+}
+
+// Trace has every run from now on written down. It is called once, between runs.
+func (s *Session) Trace(t Traces) {
+	if t == (Traces{}) {
+		return
+	}
+	w := &tracing{Traces: t, session: s}
+	s.tracing = w
+	s.meter.rec.Update(func(live *profile.Snapshot) { live.Traced = true })
+	s.Observe(w)
+	h := s.routeHead()
+	w.place = make([]int, s.arch.Info().Layers)
+	for i, layer := range h.Layers {
+		w.place[layer] = i
+	}
+	if t.Route != nil {
+		t.Route.Begin(h, s.arch.Info().Layers, s.denseBytes(h.Layers))
+		s.compute.OnRoute = w.route
+		w.seen = make([]int64, h.Experts)
+		if s.streamer != nil {
+			s.streamer.Annotate(true)
+		}
+	}
+}
+
+// routeHead describes the model for a route trace.
+func (s *Session) routeHead() trace.RouteHead {
+	info := s.arch.Info()
+	h := trace.RouteHead{Model: s.modelName(), Arch: info.Arch, Experts: info.Experts.Experts, Used: info.Experts.Used}
+	for layer, b := range s.shape.Bytes {
+		if b > 0 {
+			h.Layers, h.ExpertBytes, h.SlotBytes = append(h.Layers, layer), append(h.ExpertBytes, b), append(h.SlotBytes, s.shape.Slots[layer])
+		}
+	}
+	return h
+}
+
+// denseBytes returns the bytes of some layers' weights that are no routed experts.
+func (s *Session) denseBytes(layers []int) []int64 {
+	of := map[string]int64{}
+	for _, w := range s.registry.Weights {
+		if rest, ok := strings.CutPrefix(w.Name, "blk."); ok && !w.Streamed {
+			layer, _, _ := strings.Cut(rest, ".")
+			of[layer] += w.Range.Size
+		}
+	}
+	out := make([]int64, len(layers))
+	for i, layer := range layers {
+		out[i] = of[strconv.Itoa(layer)]
+	}
+	return out
+}
+
+// Began implements profile.Observer.
+func (t *tracing) Began(start *profile.Start, _ *profile.Snapshot) {
+	t.run, t.promptEnd = start.Run-1, start.Base+start.Prompt
+	if t.Route != nil {
+		// Counters begin anew when the cache is emptied.
+		emptied := t.session.streamer != nil && t.session.streamer.Stats().Lookups == 0
+		t.Route.Run(start.Run, emptied, SettingPairs(t.session))
+	}
+}
+
+// Token implements profile.Observer.
+func (t *tracing) Token(*profile.Record) {}
+
+// Ended implements profile.Observer.
+func (t *tracing) Ended(*profile.Result) { t.flush() }
+
+// begin is told of a pass over ids, of which the first is at a position.
+func (t *tracing) begin(ids []int32, at int) {
+	t.ids, t.at, t.decode = ids, at, at >= t.promptEnd
+	if t.Route != nil {
+		t.Route.Pass()
+	}
+}
+
+// flush writes down what the pass has left to write.
+func (t *tracing) flush() {
+	if t.Route != nil {
+		t.Route.Flush()
+	}
+}
+
+// phase is 0 in a prompt and 1 in an answer.
+func (t *tracing) phase() int {
+	if t.decode {
+		return 1
+	}
+	return 0
+}
+
+// route writes down a layer's routes; see model.Compute.
+func (t *tracing) route(layer, tokens int, ids []int32, weights []float32) {
+	s := t.session
+	t.batches++
+	k := len(ids) / tokens
+	row := trace.RouteRow{Turn: t.run, Phase: t.phase(), Place: t.place[layer]}
+	for i, id := range ids {
+		row.Step, row.Rank, row.Expert = t.at+i/k, i%k, int(id)
+		row.TokenID, row.Weight = t.ids[i/k], weights[i]
+		row.Residency, row.Predicted = -1, -1
+		bytes := int64(0)
+		if s.streamer != nil {
+			n := s.streamer.Note(id)
+			row.Residency, row.Predicted = int(n.Found), predicted(n)
+			if n.Found != expert.Hit {
+				bytes = s.shape.Bytes[layer]
+			}
+		}
+		if t.seen[id] == t.batches {
+			bytes = 0 // they were read for the batch's first touch
+		}
+		t.seen[id] = t.batches
+		t.Route.Row(&row, bytes)
+	}
+}
+
+// predicted is a note in the numbers of a route trace.
+func predicted(n expert.Note) int {
+	switch {
+	case !n.Guessed:
+		return -1
+	case !n.Predicted:
+		return trace.PredictedNot
+	case n.Origin == expert.ByToken:
+		return trace.PredictedToken
+	case n.Origin == expert.Before:
+		return trace.PredictedPrevious
+	}
+	return int(n.Origin)
+}
+
+// SettingPairs are the settings in force as a file of figures has them: by their
+// flags, with underscores, switches as 0 and 1.
+func SettingPairs(t backend.Tunable) []trace.Pair {
+	var out []trace.Pair
+	for _, r := range t.Settings() {
+		if r.Kind == backend.Text || r.Flag == "" {
+			continue // paths are nobody else's business
+		}
+		v := r.Value
+		if r.Kind == backend.Switch {
+			v = "0"
+			if r.Value == backend.On {
+				v = "1"
+			}
+		}
+		out = append(out, trace.Pair{Key: strings.ReplaceAll(r.Flag, "-", "_"), Value: v})
+	}
+	return out
+}
