@@ -41,8 +41,11 @@ func chat(o *options, _ *cli.Output) error {
 		return err
 	}
 	name := "the demo model"
-	if o.cfg.Model != "" {
+	switch {
+	case o.cfg.Model != "":
 		name = filepath.Base(o.cfg.Model)
+	case o.hf != "":
+		name = o.hf
 	}
 	if !o.plain {
 		defer watched()()

@@ -20,6 +20,7 @@ type options struct {
 	cfg                engine.Config
 	settings           []backend.Setting              // the rows that become flags, with their defaults
 	set                func(name, value string) error // gives one of them a value
+	hf                 string                         // a model of the hub
 	prompt             string
 	file               string
 	maxTokens          int
@@ -97,6 +98,9 @@ func (o *options) sections() []section {
 			s = begin(r.Section)
 		}
 		s.setting(r, o.words(r.Help), o.set)
+		if r.Name == "model" { // there are two ways to name one
+			s.VarP(&specValue{&o.hf}, "hf", "", "a model of the Hugging Face Hub: from its cache, or downloaded into it")
+		}
 	}
 
 	s = begin("Output")
@@ -184,6 +188,8 @@ func (o *options) takeArgs(args []string) error {
 	switch {
 	case len(args) > 1:
 		return cli.Usagef("unexpected argument %q: one model at most", args[1])
+	case o.hf != "" && (len(args) == 1 || o.given("model")):
+		return cli.Usagef("two models: --hf %s, and a path", o.hf)
 	case len(args) == 1 && o.given("model"):
 		return cli.Usagef("two models: %q and %q", o.cfg.Model, args[0])
 	case len(args) == 1:

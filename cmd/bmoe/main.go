@@ -114,8 +114,11 @@ func exitCode(err error) int {
 
 // modelPath returns the model's path: the demo's if none was given.
 func (o *options) modelPath(ctx context.Context) (string, error) {
-	if o.cfg.Model != "" {
+	switch {
+	case o.cfg.Model != "":
 		return o.cfg.Model, nil
+	case o.hf != "":
+		return o.hubModel(ctx)
 	}
 	return demo.Path(ctx)
 }
@@ -127,7 +130,7 @@ func (o *options) config(ctx context.Context) (engine.Config, error) {
 	if c.Template, err = o.readTemplate(ctx); err != nil {
 		return c, err
 	}
-	if c.Model == "" && !o.given("cache-mb") {
+	if c.Model == "" && o.hf == "" && !o.given("cache-mb") {
 		c.Cache.Share = demo.CacheShare
 	}
 	c.Model, err = o.modelPath(ctx)

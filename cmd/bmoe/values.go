@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/hub"
 )
 
 // The flags' types. Type is what the help shows for the value. Each refuses what it cannot take at once, naming what it
@@ -137,6 +138,21 @@ func (v *textValue) String() string {
 }
 
 func (v *textValue) Set(s string) error {
+	*v.dst = s
+	return nil
+}
+
+// specValue is a model of the hub.
+type specValue struct{ dst *string }
+
+func (v *specValue) Type() string { return "OWNER/REPO[:QUANT]" }
+
+func (v *specValue) String() string { return "" }
+
+func (v *specValue) Set(s string) error {
+	if _, err := hub.ParseSpec(s); err != nil {
+		return errors.New("want OWNER/REPO or OWNER/REPO:QUANT, as in ggml-org/gpt-oss-20b-GGUF:mxfp4")
+	}
 	*v.dst = s
 	return nil
 }
