@@ -55,9 +55,8 @@ func (m *Model) layout() {
 	g := m.geometry()
 	m.laidOut, m.promptRows = g, nil
 	if g.left > 0 {
-		m.prompt.MaxHeight = min(max(g.body/3, 1), 8)
-		m.prompt.SetWidth(g.left - 4)
-		m.chat.setSize(g.left-4, max(g.body-3-m.prompt.Height(), 1))
+		m.prompt.SetSize(g.left-4, min(max(g.body/3, 1), 8))
+		m.chat.SetSize(g.left-4, max(g.body-3-m.prompt.Height(), 1))
 	}
 	m.sharePanes()
 }
@@ -90,7 +89,7 @@ func (m *Model) View() tea.View {
 	if m.views.Top() == nil && m.focus == onPrompt && !m.tooSmall() && m.w > 0 {
 		if c := m.prompt.Cursor(); c != nil {
 			c.X += 2
-			c.Y += 1 + 1 + m.chat.h + 1
+			c.Y += 1 + 1 + m.chat.Height() + 1
 			v.Cursor = c
 		}
 	}
@@ -173,12 +172,12 @@ func (m *Model) chatBox(g geometry) []string {
 	side := st.On(th.G.Vertical)
 	out := make([]string, 0, g.body)
 	out = append(out, th.FrameTop(th.G.TopLeft, th.G.TopRight, th.Title.On("chat"), term.Part{}, g.left, focused))
-	for _, l := range m.chat.render() {
+	for _, l := range m.chat.Render() {
 		out = append(out, side+" "+l+" "+side)
 	}
 	out = append(out, m.divider(g.left, st))
 	if m.promptRows == nil {
-		for _, l := range strings.Split(m.prompt.View(), "\n") {
+		for _, l := range m.prompt.Lines() {
 			l = strings.TrimRight(l, " ") // the box fills its rows by clusters; the terminal may measure otherwise
 			m.promptRows = append(m.promptRows, side+" "+th.Pad(l, g.left-4)+" "+side)
 		}
@@ -194,7 +193,7 @@ func (m *Model) chatBox(g geometry) []string {
 // shown.
 func (m *Model) divider(w int, st term.Style) string {
 	th := m.th
-	if n := m.chat.below(); n > 0 {
+	if n := m.chat.Below(); n > 0 {
 		key := "^End"
 		if m.prompt.Value() == "" || m.focus == onPanes {
 			key = "End"
@@ -385,7 +384,7 @@ func (m *Model) footer() []string {
 		if r.label == "" {
 			continue
 		}
-		if r.label == "thoughts" && !m.chat.hasThoughts() {
+		if r.label == "thoughts" && !m.chat.HasThoughts() {
 			continue
 		}
 		keys, label := caps(r.any, "/"), r.label

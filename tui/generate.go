@@ -74,9 +74,9 @@ func (m *Model) drainBuffer() {
 		return
 	}
 	text, reasoning, thought, thinking := m.deltas.take()
-	m.answer.addReasoning(reasoning)
-	m.answer.addText(text)
-	m.answer.thought, m.answer.thinking = thought, thinking
+	m.answer.AddReasoning(reasoning)
+	m.answer.AddText(text)
+	m.answer.SetThought(thought, thinking)
 }
 
 // submit sends a prompt, now or as soon as the engine is ready.
@@ -101,9 +101,7 @@ func (m *Model) submit(text string) tea.Cmd {
 
 // send starts a generation.
 func (m *Model) send(text string) tea.Cmd {
-	m.chat.follow = true
-	u := m.chat.add(&block{kind: fromUser, when: m.now()})
-	u.addText(text)
+	m.chat.Ask(m.now(), text)
 	eng, limit := m.eng, m.o.MaxTokens
 	return m.run(text, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
 		return eng.Generate(ctx, backend.Request{Text: text, MaxTokens: limit, OnDelta: onDelta})
@@ -124,7 +122,7 @@ func (m *Model) again() tea.Cmd {
 		m.say(m.th.Read, "nothing to repeat yet")
 		return nil
 	}
-	m.chat.follow = true
+	m.chat.ToEnd()
 	if old, now, ok := m.runs.Missing(backend.Values(m.settings)); ok {
 		if eng, can := m.eng.(ab.Engine); can {
 			return m.againPair(eng, old, now)
@@ -151,10 +149,11 @@ func (m *Model) run(text string, again bool, f func(context.Context, func(backen
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop, m.stopping, m.state, m.status = cancel, false, generating, ""
 	m.deltas = &deltaBuffer{}
-	m.answer = m.chat.add(&block{kind: fromModel, when: m.now(), live: true})
+	tag := ""
 	if again {
-		m.answer.tag = "again"
+		tag = "again"
 	}
+	m.answer = m.chat.Answer(m.now(), tag)
 	buf, eng := m.deltas, m.eng
 	return tea.Batch(m.wake(), m.job(func() tea.Msg {
 		defer cancel()
@@ -177,7 +176,7 @@ func (m *Model) halt() {
 func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	m.drain()
 	m.legs = nil
-	m.answer.live, m.answer.thinking = false, false
+	m.answer.Finish()
 	err := failure(msg.run, msg.err)
 	stopped := m.stopping || errors.Is(err, context.Canceled)
 	m.stop, m.deltas = nil, nil
@@ -185,21 +184,21 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	if msg.run != nil {
 		m.closeAnswer(msg.run, msg.done)
 		if line := m.runs.Latest(); line != "" && msg.again {
-			m.chat.addNote(m.now(), false, line)
+			m.chat.Note(m.now(), false, line)
 		}
 	}
 	switch {
 	case stopped && msg.run != nil && view.StoppedEarly(msg.run): // its summary said so
 	case stopped:
-		m.chat.addNote(m.now(), false, "stopped")
+		m.chat.Note(m.now(), false, "stopped")
 	case err != nil:
-		m.chat.addNote(m.now(), true, "failed: "+term.CleanLine(backend.Mention(err.Error(), m.settings, backend.AsCommand)))
+		m.chat.Note(m.now(), true, "failed: "+term.CleanLine(backend.Mention(err.Error(), m.settings, backend.AsCommand)))
 		if msg.run == nil && msg.text != "" && m.prompt.Value() == "" {
 			m.draft(msg.text) // refused: nothing typed is lost
 		}
 	}
 	if msg.run == nil {
-		m.chat.dropEmpty(m.answer)
+		m.chat.DropEmpty(m.answer)
 	}
 	m.answer = nil
 	return m.settle()
@@ -236,7 +235,7 @@ func (m *Model) newChat() tea.Cmd {
 		m.say(m.th.Read, "not now: "+m.busyWith())
 		return nil
 	}
-	m.chat.clear()
+	m.chat.Clear()
 	m.repeatable = false
 	m.state = applying
 	eng := m.eng

@@ -136,8 +136,8 @@ func (h *harness) typed(s string) {
 // sameThought gives every reasoning the same length: it is measured by the
 // clock, which tests do not hold.
 func (h *harness) sameThought() {
-	for _, b := range h.m.chat.blocks {
-		b.thought = 3_200_000_000
+	for _, b := range h.m.chat.Blocks() {
+		b.SetThought(3_200_000_000, false)
 	}
 }
 
@@ -181,8 +181,8 @@ func (h *harness) wants(parts ...string) {
 func (h *harness) said(parts ...string) {
 	h.t.Helper()
 	var all strings.Builder
-	for _, b := range h.m.chat.blocks {
-		all.WriteString(b.text.String() + "\n")
+	for _, b := range h.m.chat.Blocks() {
+		all.WriteString(b.Text() + "\n")
 	}
 	for _, p := range parts {
 		if !strings.Contains(all.String(), p) {

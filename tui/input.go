@@ -32,9 +32,9 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	switch b := lookup(name, chatKeys); b.act {
 	case actHistoryUp:
-		return m.walkHistory(-1, k)
+		return m.recall(-1, k)
 	case actHistoryDown:
-		return m.walkHistory(+1, k)
+		return m.recall(+1, k)
 	case actCtrlD:
 		if m.prompt.Value() == "" {
 			return m.askToQuit("Ctrl+D")
@@ -64,7 +64,7 @@ func (m *Model) act(b bind) tea.Cmd {
 	case actNewChat:
 		return m.newChat()
 	case actFold:
-		m.chat.setFold(nil, !m.chat.unfold)
+		m.chat.Fold()
 	case actSwitch:
 		m.switchFocus()
 	case actStop:
@@ -111,13 +111,13 @@ func (m *Model) act(b bind) tea.Cmd {
 	case actPageDown:
 		m.page(+1)
 	case actTop:
-		m.chat.scrollTo(0)
+		m.chat.ToStart()
 	case actBottom:
-		m.chat.scrollTo(1 << 30)
+		m.chat.ToEnd()
 	case actSend:
 		return m.enter()
 	case actNewline:
-		m.prompt.InsertString("\n")
+		m.prompt.Insert("\n")
 		m.layout()
 	}
 	return nil
@@ -139,11 +139,7 @@ func (m *Model) setFocus(f focus) {
 		return
 	}
 	m.focus = f
-	if f == onPrompt {
-		m.prompt.Focus()
-	} else {
-		m.prompt.Blur()
-	}
+	m.prompt.SetFocus(f == onPrompt)
 	m.layout()
 }
 
@@ -187,7 +183,7 @@ func (m *Model) escape() {
 // ctrlC clears a draft, as in a shell, and quits where there is none.
 func (m *Model) ctrlC() tea.Cmd {
 	if m.prompt.Value() != "" && m.views.Top() == nil && m.focus == onPrompt {
-		m.prompt.Reset()
+		m.prompt.Clear()
 		m.layout()
 		return nil
 	}
@@ -217,8 +213,7 @@ func (m *Model) enter() tea.Cmd {
 	if msg == "" && cmd == "" {
 		return nil
 	}
-	m.prompt.Reset()
-	m.history.add(text)
+	m.prompt.Take()
 	m.layout()
 	if cmd != "" {
 		return m.command(cmd, arg)
@@ -245,7 +240,7 @@ func (m *Model) resumed(msg resumedMsg) tea.Cmd {
 
 func (m *Model) page(dir int) {
 	if m.views.Top() == nil {
-		m.chat.scroll(dir * max(m.chat.h-2, 1))
+		m.chat.Page(dir)
 	}
 }
 
@@ -260,7 +255,7 @@ func (m *Model) wheel(w tea.MouseWheelMsg) {
 	if v := m.views.Top(); v != nil {
 		v.Wheel(dir)
 	} else {
-		m.chat.scroll(dir * 3)
+		m.chat.Scroll(dir * 3)
 	}
 }
 
@@ -277,9 +272,7 @@ func (m *Model) click(c tea.MouseClickMsg) {
 	}
 	if g.left > 0 && c.X < g.left {
 		m.setFocus(onPrompt)
-		if b := m.chat.headerAt(y - 1); y >= 1 && y-1 < m.chat.h && b != nil && b.reasoning.Len() > 0 {
-			m.chat.setFold(b, !b.open)
-		}
+		m.chat.Click(y - 1)
 		return
 	}
 	if g.right > 0 && c.X >= m.w-g.right {

@@ -13,6 +13,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/profile"
+	"bmoe/tui/chat"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -163,9 +164,9 @@ func TestAToggleAndAgainAlwaysCompare(t *testing.T) {
 	h.wait("both legs", func() bool { return len(h.m.runs.All()) == 4 && h.m.state == idle })
 	h.said("release-mmap off: applied", "release-mmap on: applied", "run 4 against run 3 (release-mmap on): faster +")
 	var tags []string
-	for _, b := range h.m.chat.blocks {
-		if b.kind == fromModel {
-			tags = append(tags, b.tag)
+	for _, b := range h.m.chat.Blocks() {
+		if b.Kind == chat.FromModel {
+			tags = append(tags, b.Tag)
 		}
 	}
 	if want := []string{"run 1", "run 2", "run 3 again, 1 of 2", "run 4 again, 2 of 2"}; !slices.Equal(tags, want) {
@@ -522,7 +523,7 @@ func TestCommands(t *testing.T) {
 	f := newFake()
 	h := start(t, 120, 40, Options{}, f)
 	do := func(s string) {
-		h.m.prompt.SetValue(s)
+		h.m.prompt.Set(s)
 		h.keys("enter")
 		h.wait("idle", func() bool { return h.m.state == idle })
 	}
@@ -780,7 +781,7 @@ func TestCtrlDInAnEmptyPromptQuits(t *testing.T) {
 	if got := h.m.prompt.Value(); got != "b" || h.quit {
 		t.Fatalf("Ctrl+D in a prompt left %q", got)
 	}
-	h.m.prompt.Reset()
+	h.m.prompt.Clear()
 	h.keys("ctrl+d")
 	h.wait("the end", func() bool { return h.quit })
 }
@@ -831,7 +832,7 @@ func TestASettingMoreIsInEveryFace(t *testing.T) {
 		Words: []string{"never", "always"}, Want: "never, always", Default: "never", Value: "never", Origin: backend.FromDefault, Live: true, Lossy: true}}
 	h := start(t, 200, 60, Options{}, f)
 	do := func(s string) {
-		h.m.prompt.SetValue(s)
+		h.m.prompt.Set(s)
 		h.keys("enter")
 		h.wait("idle", func() bool { return h.m.state == idle })
 	}
@@ -875,7 +876,7 @@ func TestABackendWithoutSettings(t *testing.T) {
 	h.lacks("F2 release-mmap", "F3/F4 lanes", "F7 overlap")
 	h.keys("f4")
 	h.wants("there is no such setting here")
-	h.m.prompt.SetValue("/lanes 2")
+	h.m.prompt.Set("/lanes 2")
 	h.keys("enter")
 	h.wants("unknown command /lanes")
 	h.ask("hello")

@@ -9,11 +9,11 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/profile"
+	"bmoe/tui/chat"
 	"bmoe/tui/pane"
 	"bmoe/tui/term"
 	"bmoe/tui/view"
 
-	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 )
@@ -63,7 +63,7 @@ type Model struct {
 
 	stop        context.CancelFunc // these are of the generation that runs
 	deltas      *deltaBuffer
-	answer      *block
+	answer      *chat.Block
 	legs        *legFeed // of a pair of runs; else nil
 	stopping    bool
 	queued      string // a prompt sent before the engine was ready
@@ -81,10 +81,9 @@ type Model struct {
 	tickSeq int
 	warmth  int // ticks to go before the ticker slows down
 
-	chat       transcript
-	prompt     textarea.Model
+	chat       *chat.Transcript
+	prompt     *chat.Prompt
 	promptRows []string // the prompt as last drawn; nil when it must be redrawn
-	history    history
 	panes      []pane.Pane
 	rows       []int    // of each pane
 	laidOut    geometry // what the sizes were given for
@@ -107,8 +106,9 @@ func newModel(o Options, caps term.Caps) *Model {
 	}
 	m.th = term.NewTheme(true, caps.ASCII)
 	m.th.ASCIIText = caps.NotUTF8
-	m.chat = newTranscript(m.th)
-	m.prompt = newPrompt()
+	m.chat = chat.NewTranscript(m.th)
+	m.prompt = chat.NewPrompt()
+	m.prompt.SetPlaceholder(loadingHint)
 	m.panes = pane.New(m.th, m.sayKeys)
 	m.runs = view.NewRuns(m.th, "^G")
 	m.pages = map[string]view.View{}
@@ -181,7 +181,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		// that it does so too; the wrapping has to agree with it.
 		if msg.Mode == ansi.ModeUnicodeCore && (msg.Value == ansi.ModeReset || msg.Value == ansi.ModeSet || msg.Value == ansi.ModePermanentlySet) {
 			m.th.Method = ansi.GraphemeWidth
-			m.chat.rewrap()
+			m.chat.Rewrap()
 		}
 	case tea.KeyPressMsg:
 		return m.key(msg)
@@ -258,9 +258,10 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 	m.eng, m.settings, m.status = msg.eng, msg.rows, ""
 	m.take(msg.s)
 	for _, w := range m.eng.Warnings() {
-		m.chat.addNote(m.now(), true, backend.Mention(w, m.settings, backend.AsCommand))
+		m.chat.Note(m.now(), true, backend.Mention(w, m.settings, backend.AsCommand))
 	}
-	m.prompt.Placeholder, m.chat.hint = askSomething, askFor
+	m.prompt.SetPlaceholder(askSomething)
+	m.chat.Hint = askFor
 	return m.settle()
 }
 
@@ -343,7 +344,7 @@ func (m *Model) notice() {
 	for {
 		select {
 		case text := <-m.o.Notices:
-			m.chat.addNote(m.now(), true, term.CleanLine(text))
+			m.chat.Note(m.now(), true, term.CleanLine(text))
 		default:
 			return
 		}
@@ -361,7 +362,7 @@ func (m *Model) take(s *profile.Snapshot) {
 		m.spare = before
 	}
 	if n := s.DroppedTurns; n > m.dropped && m.answer != nil {
-		m.chat.noteBefore(m.answer, m.now(), droppedText(n-m.dropped))
+		m.chat.NoteBefore(m.answer, m.now(), droppedText(n-m.dropped))
 	}
 	m.dropped = s.DroppedTurns
 }

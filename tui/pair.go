@@ -78,13 +78,13 @@ func (m *Model) takeLegs() {
 			if l.Done != nil {
 				m.noteOutcome(o)
 			} else { // the first answer stands already
-				m.chat.noteBefore(m.answer, m.now(), outcomeText(o, m.settings))
+				m.chat.NoteBefore(m.answer, m.now(), outcomeText(o, m.settings))
 			}
 		}
 		if l.Done != nil {
-			m.answer, m.deltas = m.chat.add(&block{kind: fromModel, when: m.now(), live: true}), l.deltas
+			m.answer, m.deltas = m.chat.Answer(m.now(), ""), l.deltas
 		}
-		m.answer.tag = legTag(l.Leg)
+		m.answer.Tag = legTag(l.Leg)
 	}
 }
 
@@ -93,9 +93,9 @@ func legTag(l ab.Leg) string { return fmt.Sprintf("again, %d of %d", l.N, l.Of) 
 
 // closeAnswer ends the answer of a run and takes the run into the list.
 func (m *Model) closeAnswer(r *backend.Run, prefilled int) {
-	m.answer.live, m.answer.thinking = false, false
+	m.answer.Finish()
 	m.repeatable = true
 	m.runs.Take(r, prefilled)
-	m.answer.tag = strings.TrimSpace(fmt.Sprintf("run %d %s", r.N, m.answer.tag))
-	m.chat.addNote(m.now(), false, m.runs.Summary(r))
+	m.answer.Tag = strings.TrimSpace(fmt.Sprintf("run %d %s", r.N, m.answer.Tag))
+	m.chat.Note(m.now(), false, m.runs.Summary(r))
 }

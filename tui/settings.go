@@ -131,7 +131,7 @@ func (m *Model) settingNote(r *backend.Setting) (string, term.Style) {
 // noteOutcome records what became of a wish, in the footer and in the chat.
 func (m *Model) noteOutcome(o backend.Outcome) {
 	m.notes[o.Setting] = settingNote{o.Verdict, m.now()}
-	m.chat.addNote(m.now(), o.Verdict != backend.Applied, outcomeText(o, m.settings))
+	m.chat.Note(m.now(), o.Verdict != backend.Applied, outcomeText(o, m.settings))
 }
 
 // outcomeText says what became of a wish. The value is the one in force, which

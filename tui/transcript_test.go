@@ -40,14 +40,13 @@ func TestEscapeSequencesStayText(t *testing.T) {
 // long fills the chat beyond the screen.
 func long(h *harness) {
 	for i := range 12 {
-		h.m.chat.addNote(h.time, false, fmt.Sprintf("note %02d", i))
-		b := h.m.chat.add(&block{kind: fromUser, when: h.time})
-		b.addText(strings.Repeat(fmt.Sprintf("turn %02d has some words to wrap ", i), 6))
+		h.m.chat.Note(h.time, false, fmt.Sprintf("note %02d", i))
+		h.m.chat.Ask(h.time, strings.Repeat(fmt.Sprintf("turn %02d has some words to wrap ", i), 6))
 	}
 }
 
 func (h *harness) topLine() string {
-	return strings.TrimSpace(ansi.Strip(h.m.chat.render()[0]))
+	return strings.TrimSpace(ansi.Strip(h.m.chat.Render()[0]))
 }
 
 func TestTheTranscriptStaysPutWhileScrolledUp(t *testing.T) {
@@ -58,11 +57,11 @@ func TestTheTranscriptStaysPutWhileScrolledUp(t *testing.T) {
 	h.wants("lines below: End jumps there")
 	before := h.topLine()
 	h.release(20)
-	h.m.chat.addNote(h.time, false, "something at the end")
+	h.m.chat.Note(h.time, false, "something at the end")
 	if got := h.topLine(); got != before {
 		t.Fatalf("the top line was %q and became %q", before, got)
 	}
-	if b.text.Len() == 0 {
+	if b.Text() == "" {
 		t.Fatal("nothing was added meanwhile")
 	}
 	h.send(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
@@ -81,28 +80,6 @@ func TestTheTranscriptStaysPutWhileScrolledUp(t *testing.T) {
 	h.keys("pgdown", "pgdown", "pgdown", "pgdown", "pgdown", "pgdown", "pgdown", "pgdown")
 	h.lacks("lines below")
 	h.finish()
-}
-
-func TestTheTopLineSurvivesAResize(t *testing.T) {
-	h := start(t, 80, 24, Options{}, newFake())
-	long(h)
-	h.keys("pgup")
-	for range 3 {
-		h.send(tea.MouseWheelMsg{Button: tea.MouseWheelUp})
-	}
-	words := func() string { return strings.Join(strings.Fields(h.topLine())[:2], " ") }
-	before := words()
-	for _, w := range []int{60, 200, 111, 80} {
-		h.send(tea.WindowSizeMsg{Width: w, Height: 24})
-		h.screen()
-		if i := h.m.chat.topBlk; !strings.Contains(h.m.chat.blocks[i].text.String(), before) {
-			t.Fatalf("at %d columns the top is in another turn", w)
-		}
-	}
-	h.keys("end")
-	if !h.m.chat.follow {
-		t.Fatal("End does not follow")
-	}
 }
 
 func TestUnfoldingReasoning(t *testing.T) {

@@ -1,4 +1,6 @@
-package tui
+// Package chat is the conversation on the screen: the transcript of turns and notes,
+// and the prompt with its history. It knows no engine and no keys but the prompt's own.
+package chat
 
 import (
 	"fmt"
@@ -10,80 +12,66 @@ import (
 	"bmoe/tui/term"
 )
 
-// blockKind says who speaks in a block of the transcript.
-type blockKind uint8
-
-const (
-	fromUser blockKind = iota
-	fromModel
-	fromUs // notes: what was applied, what a run cost, warnings
-)
-
-// block is one turn, or one note between turns. Its wrapped lines are kept, so
-// that drawing a frame touches only the block that grows.
-type block struct {
-	kind blockKind
-	when time.Time
-	tag  string // beside the speaker: "again", "run 2"
-	warn bool   // a note that should be noticed
-
-	text      strings.Builder // clean; of the answer, without the reasoning
-	reasoning strings.Builder
-	thought   int64 // ns spent reasoning
-	thinking  bool  // the reasoning goes on
-	open      bool  // the reasoning is unfolded
-	live      bool  // the answer goes on
-
-	textClean, reasonClean term.Cleaner
-	textLines, reasonLines term.Wrapped
-}
-
-// transcript is the chat so far and what part of it is on the screen. While it
+// Transcript is the chat so far and what part of it is on the screen. While it
 // follows, its end is shown; once the reader scrolls up, the line at the top
 // stays where it is, whatever is added below or rewrapped.
-type transcript struct {
+type Transcript struct {
 	th     *term.Theme
 	w, h   int
-	blocks []*block
+	blocks []*Block
 	follow bool
 	topBlk int // the line at the top, when not following: block and line of it
 	topRow int
 	unfold bool   // all reasoning is shown
-	hint   string // shown while nobody has said anything
+	Hint   string // shown while nobody has said anything
 }
 
-func newTranscript(th *term.Theme) transcript { return transcript{th: th, follow: true} }
+// NewTranscript returns an empty one, which follows its end.
+func NewTranscript(th *term.Theme) *Transcript { return &Transcript{th: th, follow: true} }
 
-// add appends a block and returns it.
-func (t *transcript) add(b *block) *block {
+// Ask appends what the user says, and follows.
+func (t *Transcript) Ask(when time.Time, text string) {
+	t.ToEnd()
+	t.add(&Block{Kind: FromUser, When: when}).AddText(text)
+}
+
+// Answer appends an answer that goes on until it is finished.
+func (t *Transcript) Answer(when time.Time, tag string) *Block {
+	return t.add(&Block{Kind: FromModel, When: when, Tag: tag, live: true})
+}
+
+// Blocks are the turns and notes so far, the oldest first.
+func (t *Transcript) Blocks() []*Block { return t.blocks }
+
+func (t *Transcript) add(b *Block) *Block {
 	b.open = t.unfold
 	t.blocks = append(t.blocks, b)
 	return b
 }
 
-// addNote appends a line of our own.
-func (t *transcript) addNote(when time.Time, warn bool, text string) {
-	b := &block{kind: fromUs, when: when, warn: warn}
-	b.addText(text)
+// Note appends a line of our own.
+func (t *Transcript) Note(when time.Time, warn bool, text string) {
+	b := &Block{Kind: FromUs, When: when, Warn: warn}
+	b.AddText(text)
 	t.add(b)
 }
 
-// noteBefore puts a line of our own in front of a block.
-func (t *transcript) noteBefore(b *block, when time.Time, text string) {
+// NoteBefore puts a line of our own in front of a block.
+func (t *Transcript) NoteBefore(b *Block, when time.Time, text string) {
 	i := slices.Index(t.blocks, b)
 	if i < 0 {
 		return
 	}
-	n := &block{kind: fromUs, when: when, warn: true}
-	n.addText(text)
+	n := &Block{Kind: FromUs, When: when, Warn: true}
+	n.AddText(text)
 	t.blocks = slices.Insert(t.blocks, i, n)
 	if !t.follow && t.topBlk >= i {
 		t.topBlk++
 	}
 }
 
-// dropEmpty removes a turn in which nothing was said.
-func (t *transcript) dropEmpty(b *block) {
+// DropEmpty removes a turn in which nothing was said.
+func (t *Transcript) DropEmpty(b *Block) {
 	i := slices.Index(t.blocks, b)
 	if i < 0 || b.text.Len() > 0 || b.reasoning.Len() > 0 {
 		return
@@ -95,23 +83,22 @@ func (t *transcript) dropEmpty(b *block) {
 	t.clamp()
 }
 
-// rewrap forgets all lines, after the terminal's way to measure text changed.
-func (t *transcript) rewrap() {
+// Rewrap forgets all lines, after the terminal's way to measure text changed.
+func (t *Transcript) Rewrap() {
 	for _, b := range t.blocks {
 		b.textLines, b.reasonLines = term.Wrapped{}, term.Wrapped{}
 	}
 	t.clamp()
 }
 
-func (t *transcript) clear() {
-	t.blocks, t.follow, t.topBlk, t.topRow = nil, true, 0, 0
+// Clear forgets all.
+func (t *Transcript) Clear() {
+	t.blocks = nil
+	t.ToEnd()
 }
 
-func (b *block) addText(s string)      { b.textClean.Write(&b.text, s) }
-func (b *block) addReasoning(s string) { b.reasonClean.Write(&b.reasoning, s) }
-
-// setSize sets the room for text. The line at the top stays at the top.
-func (t *transcript) setSize(w, h int) {
+// SetSize sets the room for text. The line at the top stays at the top.
+func (t *Transcript) SetSize(w, h int) {
 	if w == t.w && h == t.h {
 		return
 	}
@@ -130,11 +117,11 @@ func (t *transcript) setSize(w, h int) {
 // blank line; a note has no header.
 
 // rows returns how many rows a block takes.
-func (t *transcript) rows(i int) int {
+func (t *Transcript) rows(i int) int {
 	b := t.blocks[i]
 	t.wrap(b)
 	n := 0
-	if b.kind != fromUs {
+	if b.Kind != FromUs {
 		n++
 	}
 	if b.open && b.reasoning.Len() > 0 {
@@ -150,13 +137,13 @@ func (t *transcript) rows(i int) int {
 }
 
 // gapAfter reports whether a blank line follows: notes in a row stand together.
-func (t *transcript) gapAfter(i int) bool {
-	return t.blocks[i].kind != fromUs || i+1 == len(t.blocks) || t.blocks[i+1].kind != fromUs
+func (t *Transcript) gapAfter(i int) bool {
+	return t.blocks[i].Kind != FromUs || i+1 == len(t.blocks) || t.blocks[i+1].Kind != FromUs
 }
 
-func (t *transcript) wrap(b *block) {
+func (t *Transcript) wrap(b *Block) {
 	w := t.w
-	if b.kind == fromUs {
+	if b.Kind == FromUs {
 		w -= 2
 	}
 	b.textLines.Update(b.text.String(), w, t.th.Method)
@@ -167,10 +154,10 @@ func (t *transcript) wrap(b *block) {
 
 // offsetOf and rowOf turn a row into a place in the block's text and back;
 // the place survives a change of width.
-func (t *transcript) offsetOf(i, row int) int {
+func (t *Transcript) offsetOf(i, row int) int {
 	b := t.blocks[i]
 	t.wrap(b)
-	if b.kind != fromUs {
+	if b.Kind != FromUs {
 		row--
 	}
 	if row < 0 {
@@ -190,7 +177,7 @@ func (t *transcript) offsetOf(i, row int) int {
 	return n + b.text.Len() + 1
 }
 
-func (t *transcript) rowOf(i, offset int) int {
+func (t *Transcript) rowOf(i, offset int) int {
 	last := 0
 	for row := range t.rows(i) {
 		if t.offsetOf(i, row) > offset {
@@ -202,7 +189,7 @@ func (t *transcript) rowOf(i, offset int) int {
 }
 
 // total returns the rows of the whole transcript.
-func (t *transcript) total() int {
+func (t *Transcript) total() int {
 	n := 0
 	for i := range t.blocks {
 		n += t.rows(i)
@@ -211,7 +198,7 @@ func (t *transcript) total() int {
 }
 
 // top returns the index of the first row on the screen, counted from the start.
-func (t *transcript) top() int {
+func (t *Transcript) top() int {
 	end := max(t.total()-t.h, 0)
 	if t.follow {
 		return end
@@ -224,7 +211,7 @@ func (t *transcript) top() int {
 }
 
 // clamp keeps the first row on the screen inside the transcript.
-func (t *transcript) clamp() {
+func (t *Transcript) clamp() {
 	if !t.follow {
 		t.scrollTo(t.top())
 	}
@@ -232,10 +219,10 @@ func (t *transcript) clamp() {
 
 // scrollTo puts a row at the top of the screen. At the end the transcript
 // follows again.
-func (t *transcript) scrollTo(row int) {
+func (t *Transcript) scrollTo(row int) {
 	end := max(t.total()-t.h, 0)
 	if row >= end {
-		t.follow, t.topBlk, t.topRow = true, 0, 0
+		t.ToEnd()
 		return
 	}
 	row = max(row, 0)
@@ -250,14 +237,26 @@ func (t *transcript) scrollTo(row int) {
 	}
 }
 
-func (t *transcript) scroll(rows int) { t.scrollTo(t.top() + rows) }
+// ToStart and ToEnd show the first rows and the last; at the end the transcript
+// follows.
+func (t *Transcript) ToStart() { t.scrollTo(0) }
+func (t *Transcript) ToEnd()   { t.follow, t.topBlk, t.topRow = true, 0, 0 }
 
-// below returns how many rows are under the screen.
-func (t *transcript) below() int { return max(t.total()-t.h, 0) - t.top() }
+// Scroll moves by rows, up if they are negative.
+func (t *Transcript) Scroll(rows int) { t.scrollTo(t.top() + rows) }
+
+// Page moves by a screenful, up (-1) or down (+1).
+func (t *Transcript) Page(dir int) { t.Scroll(dir * max(t.h-2, 1)) }
+
+// Height is how many rows are on the screen.
+func (t *Transcript) Height() int { return t.h }
+
+// Below returns how many rows are under the screen.
+func (t *Transcript) Below() int { return max(t.total()-t.h, 0) - t.top() }
 
 // setFold shows or hides one block's reasoning, or all blocks' when only is
 // nil. A row that stays visible stays where it is.
-func (t *transcript) setFold(only *block, open bool) {
+func (t *Transcript) setFold(only *Block, open bool) {
 	if only == nil {
 		t.unfold = open
 	}
@@ -289,13 +288,27 @@ func (t *transcript) setFold(only *block, open bool) {
 	}
 }
 
-// hasThoughts reports whether there is reasoning to unfold.
-func (t *transcript) hasThoughts() bool {
-	return slices.ContainsFunc(t.blocks, func(b *block) bool { return b.reasoning.Len() > 0 })
+// Fold shows or hides all reasoning.
+func (t *Transcript) Fold() { t.setFold(nil, !t.unfold) }
+
+// Click shows or hides the reasoning of the turn whose header is on a row of the
+// screen.
+func (t *Transcript) Click(screenRow int) {
+	if screenRow < 0 || screenRow >= t.h {
+		return
+	}
+	if b := t.headerAt(screenRow); b != nil && b.reasoning.Len() > 0 {
+		t.setFold(b, !b.open)
+	}
+}
+
+// HasThoughts reports whether there is reasoning to unfold.
+func (t *Transcript) HasThoughts() bool {
+	return slices.ContainsFunc(t.blocks, func(b *Block) bool { return b.reasoning.Len() > 0 })
 }
 
 // headerAt returns the block whose header is drawn on a row of the screen.
-func (t *transcript) headerAt(screenRow int) *block {
+func (t *Transcript) headerAt(screenRow int) *Block {
 	row := t.top() + screenRow
 	if pad := t.h - t.total(); pad > 0 {
 		row = screenRow
@@ -303,7 +316,7 @@ func (t *transcript) headerAt(screenRow int) *block {
 	for i, b := range t.blocks {
 		n := t.rows(i)
 		if row < n {
-			if row == 0 && b.kind == fromModel {
+			if row == 0 && b.Kind == FromModel {
 				return b
 			}
 			return nil
@@ -313,8 +326,8 @@ func (t *transcript) headerAt(screenRow int) *block {
 	return nil
 }
 
-// render returns exactly h rows of w columns.
-func (t *transcript) render() []string {
+// Render returns exactly h rows of w columns.
+func (t *Transcript) Render() []string {
 	out := make([]string, 0, t.h)
 	skip := t.top()
 	for i := range t.blocks {
@@ -331,9 +344,9 @@ func (t *transcript) render() []string {
 		}
 	}
 	if t.silent() {
-		for _, l := range term.Wrap(nil, t.hint, 0, t.w, t.th.Method) {
+		for _, l := range term.Wrap(nil, t.Hint, 0, t.w, t.th.Method) {
 			if len(out) < t.h {
-				out = append(out, t.th.Pad(t.th.Note.On(t.hint[l.Start:l.End]), t.w))
+				out = append(out, t.th.Pad(t.th.Note.On(t.Hint[l.Start:l.End]), t.w))
 			}
 		}
 	}
@@ -344,12 +357,12 @@ func (t *transcript) render() []string {
 }
 
 // silent reports that there are no turns, only notes of ours if anything.
-func (t *transcript) silent() bool {
-	return !slices.ContainsFunc(t.blocks, func(b *block) bool { return b.kind != fromUs })
+func (t *Transcript) silent() bool {
+	return !slices.ContainsFunc(t.blocks, func(b *Block) bool { return b.Kind != FromUs })
 }
 
 // appendBlock adds a block's rows from one on, as many as the screen has room for.
-func (t *transcript) appendBlock(out []string, i, from int) []string {
+func (t *Transcript) appendBlock(out []string, i, from int) []string {
 	b := t.blocks[i]
 	th := t.th
 	row := 0
@@ -360,7 +373,7 @@ func (t *transcript) appendBlock(out []string, i, from int) []string {
 		row++
 		return len(out) < t.h
 	}
-	if b.kind != fromUs && !emit(func() string { return t.header(b) }) {
+	if b.Kind != FromUs && !emit(func() string { return t.header(b) }) {
 		return out
 	}
 	src := b.reasoning.String()
@@ -378,11 +391,11 @@ func (t *transcript) appendBlock(out []string, i, from int) []string {
 		for n, l := range b.textLines.Lines {
 			if !emit(func() string {
 				s := th.Shown(strings.TrimRight(src[l.Start:l.End], " "))
-				if b.kind != fromUs {
+				if b.Kind != FromUs {
 					return th.Pad(s, t.w)
 				}
 				mark, st := th.G.Bullet, th.Note
-				if b.warn {
+				if b.Warn {
 					mark, st = th.G.Warn, th.Read
 				}
 				if n > 0 {
@@ -401,15 +414,15 @@ func (t *transcript) appendBlock(out []string, i, from int) []string {
 }
 
 // header is the line above a turn: who, when, and the folded reasoning.
-func (t *transcript) header(b *block) string {
+func (t *Transcript) header(b *Block) string {
 	th := t.th
 	who, st := "you", th.User
-	if b.kind == fromModel {
+	if b.Kind == FromModel {
 		who, st = "bmoe", th.Assistant
 	}
-	parts := []term.Part{th.Text(0, st, who), th.Text(3, th.Dim, b.when.Format("15:04"))}
-	if b.tag != "" {
-		parts = append(parts, th.Text(2, th.Dim, b.tag))
+	parts := []term.Part{th.Text(0, st, who), th.Text(3, th.Dim, b.When.Format("15:04"))}
+	if b.Tag != "" {
+		parts = append(parts, th.Text(2, th.Dim, b.Tag))
 	}
 	if b.reasoning.Len() > 0 {
 		verb, fold := "thought for", "[+]"
@@ -421,7 +434,7 @@ func (t *transcript) header(b *block) string {
 		}
 		parts = append(parts, th.Text(1, th.Dim, fmt.Sprintf("%s %s %s", verb, units.Seconds(b.thought), fold)))
 	}
-	if b.kind == fromModel && b.live && b.text.Len() == 0 && b.reasoning.Len() == 0 {
+	if b.Kind == FromModel && b.live && b.text.Len() == 0 && b.reasoning.Len() == 0 {
 		parts = append(parts, th.Text(1, th.Dim, "reading the prompt"))
 	}
 	return th.Row(t.w, 2, parts...)

@@ -1,0 +1,53 @@
+package chat
+
+import (
+	"strings"
+	"time"
+
+	"bmoe/tui/term"
+)
+
+// Kind says who speaks in a block.
+type Kind uint8
+
+// The user, the model, or the program itself: what was applied, what a run cost,
+// warnings.
+const (
+	FromUser Kind = iota
+	FromModel
+	FromUs
+)
+
+// Block is one turn, or one note between turns. Its wrapped lines are kept, so
+// that drawing a frame touches only the block that grows.
+type Block struct {
+	Kind Kind
+	When time.Time
+	Tag  string // beside the speaker: "again", "run 2"
+	Warn bool   // a note that should be noticed
+
+	text      strings.Builder // clean; of the answer, without the reasoning
+	reasoning strings.Builder
+	thought   int64 // ns spent reasoning
+	thinking  bool  // the reasoning goes on
+	open      bool  // the reasoning is unfolded
+	live      bool  // the answer goes on
+
+	textClean, reasonClean term.Cleaner
+	textLines, reasonLines term.Wrapped
+}
+
+// Text is what was said, cleaned for a terminal and without the reasoning.
+func (b *Block) Text() string { return b.text.String() }
+
+// AddText appends to what is said.
+func (b *Block) AddText(s string) { b.textClean.Write(&b.text, s) }
+
+// AddReasoning appends to the reasoning.
+func (b *Block) AddReasoning(s string) { b.reasonClean.Write(&b.reasoning, s) }
+
+// SetThought tells for how many ns there was reasoning, and whether it goes on.
+func (b *Block) SetThought(ns int64, goesOn bool) { b.thought, b.thinking = ns, goesOn }
+
+// Finish ends an answer.
+func (b *Block) Finish() { b.live, b.thinking = false, false }
