@@ -35,6 +35,7 @@ var modes = []mode{
 	{func(o *options) bool { return o.manPage }, "with --man-page", []string{"man-page"},
 		func(o *options, out *cli.Output) error { return out.Text(manPage(o.sections())) }},
 	{func(o *options) bool { return o.listArchs }, "with --list-archs", []string{"list-archs"}, listArchs},
+	{func(o *options) bool { return o.models }, "with --models", []string{"models", "models-dir", "json"}, interruptible(listModels)},
 	{func(o *options) bool { return o.given("tokenize") }, "with --tokenize",
 		[]string{"tokenize", "model", "hf", "parse-special", "json"}, interruptible(tokenize)},
 	{func(o *options) bool { return o.showPrompt }, "with --show-prompt",

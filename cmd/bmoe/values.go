@@ -142,6 +142,21 @@ func (v *textValue) Set(s string) error {
 	return nil
 }
 
+// listValue is a path for each time that it is given.
+type listValue struct{ dst *[]string }
+
+func (v *listValue) Type() string { return "PATH" }
+
+func (v *listValue) String() string { return "" }
+
+func (v *listValue) Set(s string) error {
+	if s == "" {
+		return errors.New("want a folder")
+	}
+	*v.dst = append(*v.dst, s)
+	return nil
+}
+
 // specValue is a model of the hub.
 type specValue struct{ dst *string }
 
