@@ -6,6 +6,9 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
+	"bmoe/flashio"
+	"bmoe/internal/clock"
+	"bmoe/internal/host"
 	"bmoe/profile"
 	"bmoe/profile/trace"
 )
@@ -13,7 +16,9 @@ import (
 // Traces are files in which a session's passes are written down in detail; nil: not
 // asked for. Whoever made them closes them.
 type Traces struct {
-	Route *trace.RouteSink
+	Route   *trace.RouteSink
+	IO      *trace.IOSink
+	Compute *trace.ComputeSink
 }
 
 // tracing feeds the traces. It is a session's observer, and hears of passes, routes
@@ -31,6 +36,11 @@ type tracing struct {
 
 	batches int64
 	seen    []int64 // by expert: the batch that touched it last
+
+	seq    int   // of the pass's next step
+	since  int64 // when it began
+	faults profile.Maybe[int64]
+	usage  host.Sample
 }
 
 // Trace has every run from now on written down. It is called once, between runs.
@@ -54,6 +64,17 @@ func (s *Session) Trace(t Traces) {
 		if s.streamer != nil {
 			s.streamer.Annotate(true)
 		}
+	}
+	about := []trace.Pair{{Key: "model", Value: h.Model}, {Key: "arch", Value: h.Arch}, {Key: "n_layer", Value: strconv.Itoa(s.arch.Info().Layers)}}
+	if t.IO != nil {
+		t.IO.Begin(about)
+		if s.streamer != nil {
+			s.streamer.OnRead = w.read
+		}
+	}
+	if t.Compute != nil {
+		t.Compute.Begin(about)
+		s.compute.OnStep = w.step
 	}
 }
 
@@ -107,6 +128,12 @@ func (t *tracing) begin(ids []int32, at int) {
 	if t.Route != nil {
 		t.Route.Pass()
 	}
+	if t.IO != nil {
+		t.IO.Pass(t.where())
+	}
+	if t.Compute != nil {
+		t.seq, t.faults, t.since = 0, t.majorFaults(), clock.Now()
+	}
 }
 
 // flush writes down what the pass has left to write.
@@ -114,7 +141,16 @@ func (t *tracing) flush() {
 	if t.Route != nil {
 		t.Route.Flush()
 	}
+	if t.IO != nil {
+		t.IO.Flush()
+	}
+	if t.Compute != nil {
+		t.Compute.Flush()
+	}
 }
+
+// where is what the rows of the pass have in common.
+func (t *tracing) where() trace.At { return trace.At{Turn: t.run, Phase: t.phase(), Step: t.at} }
 
 // phase is 0 in a prompt and 1 in an answer.
 func (t *tracing) phase() int {
@@ -148,6 +184,29 @@ func (t *tracing) route(layer, tokens int, ids []int32, weights []float32) {
 		t.seen[id] = t.batches
 		t.Route.Row(&row, bytes)
 	}
+}
+
+// read writes down a read; see expert.Streamer.OnRead.
+func (t *tracing) read(layer, ex, projection int, guessed bool, r *flashio.Request) {
+	t.IO.Row(&trace.IORow{Layer: layer, Expert: ex, Projection: projection, Lane: r.Lane, Guessed: guessed,
+		Offset: r.Offset, Requested: int64(len(r.Buf)), Read: int64(r.N), Latency: r.Ended - r.Started})
+}
+
+// step writes down a step; see model.Compute. What it costs itself counts for none.
+func (t *tracing) step(layer int, op string) {
+	now, faults := clock.Now(), t.majorFaults()
+	row := trace.ComputeRow{At: t.where(), Seq: t.seq, Layer: layer, Op: op, Wall: now - t.since, MajorFaults: -1}
+	if faults.OK && t.faults.OK {
+		row.MajorFaults = faults.Value - t.faults.Value
+	}
+	t.Compute.Row(&row)
+	t.seq++
+	t.faults, t.since = faults, clock.Now()
+}
+
+func (t *tracing) majorFaults() profile.Maybe[int64] {
+	t.session.meter.process.Counters(&t.usage)
+	return maybe(t.usage.MajorFaults, t.usage.Has.All(host.HasMajorFaults))
 }
 
 // predicted is a note in the numbers of a route trace.

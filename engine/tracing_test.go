@@ -161,3 +161,60 @@ func TestTraceTellsOfTokens(t *testing.T) {
 		t.Error("the screen does not learn that runs are traced")
 	}
 }
+
+// What traces of reads and steps tell adds up to what the run cost.
+func TestTracesOfReadsAndSteps(t *testing.T) {
+	cfg := demoConfig()
+	cfg.TokenPrefetch, cfg.PredictPrefetch, cfg.Overlap = false, 0, false
+	s := open(t, cfg)
+	dir := conform.TempDir(t)
+	paths := [2]string{filepath.Join(dir, "io.csv"), filepath.Join(dir, "compute.csv")}
+	fail := func(err error) { t.Error(err) }
+	reads, err := trace.CreateIO(context.Background(), paths[0], fail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := trace.CreateCompute(context.Background(), paths[1], fail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Trace(Traces{IO: reads, Compute: steps})
+	run, err := s.Generate(context.Background(), backend.Request{Text: "Tell me a story about a dog.", MaxTokens: 16})
+	if err != nil || run.Err != nil {
+		t.Fatal(err, run.Err)
+	}
+	for _, f := range []io.Closer{reads, steps} {
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := s.streamer.Stats()
+	f, err := os.Open(paths[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	sums, err := trace.SumIO(f)
+	if err != nil || sums[0].Reads != st.Reads || sums[0].Bytes != st.WindowBytes || sums[0].Guessed != 0 || st.Reads == 0 {
+		t.Errorf("the trace tells of %+v (%v), the streamer of %d reads and %d bytes", sums[0], err, st.Reads, st.WindowBytes)
+	}
+	g, err := os.Open(paths[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	ops, tokens, err := trace.SumCompute(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := 0.0
+	for _, op := range ops {
+		total += op.Ms
+		if want := map[string]int64{"embed": 1, "head": 1}[op.Op]; op.Count != 15*max(want, 6-5*want) {
+			t.Errorf("%d times %s in 15 tokens", op.Count, op.Op)
+		}
+	}
+	if wall := float64(run.Sum.Wall) / 1e6; tokens != 15 || len(ops) != 6 || total > wall || total <= 0 {
+		t.Errorf("%d tokens, %d kinds of steps, %.1f ms of the answer's %.1f", tokens, len(ops), total, wall)
+	}
+}

@@ -139,6 +139,9 @@ func replayTrace(ctx context.Context, args []string, out *cli.Output) error {
 		return cli.UsageError{Err: err}
 	}
 	open := func() (io.ReadCloser, error) { return openTrace(ctx, o.path) }
+	if done, err := o.summed(open, fs, out); done || err != nil {
+		return o.named(err)
+	}
 	head, err := readHead(open)
 	if err != nil {
 		return o.named(err)

@@ -113,3 +113,31 @@ func TestRecordedTracesValidate(t *testing.T) {
 		}
 	}
 }
+
+// Traces of reads and of computing are added up.
+func TestOtherTraces(t *testing.T) {
+	write := func(text string) string {
+		path := filepath.Join(conform.TempDir(t), "t.csv")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	reads := write("# io_trace v1\nturn,phase,step,layer,expert,proj,lane,spec,offset,req_bytes,read_bytes,latency_ns\n0,1,2,3,4,5,1,1,0,1048576,1048576,2000000\n")
+	steps := write("# compute_trace v1\nturn,phase,step,seq,layer,op,name,wall_ns,majflt\n0,1,2,0,,embed,embed,1000000,\n0,1,2,1,0,moe,blk.0.moe,3000000,1\n")
+	for path, wants := range map[string][]string{reads: {"all             1        1.0          1      2.0", "2               1"}, steps: {"moe                 1.0        3.000     75.0        1"}} {
+		code, out, errs := command(path)
+		for _, want := range wants {
+			if code != 0 || errs != "" || !strings.Contains(out, want) {
+				t.Errorf("%q is missing: %d, %s\n%s", want, code, errs, out)
+			}
+		}
+		code, out, _ = command(path, "--json")
+		if code != 0 || !json.Valid([]byte(out)) {
+			t.Errorf("%d, %s", code, out)
+		}
+		if code, _, errs = command(path, "--budgets", "5"); code != 2 || !strings.Contains(errs, "--budgets is for route traces") {
+			t.Errorf("%d, %s", code, errs)
+		}
+	}
+}

@@ -16,6 +16,8 @@ import (
 type options struct {
 	ab, order, csv     string // an experiment
 	routeTrace         string
+	ioTrace            string
+	computeTrace       string
 	cells, thermalGate int
 	cfg                engine.Config
 	settings           []backend.Setting              // the rows that become flags, with their defaults
@@ -112,6 +114,8 @@ func (o *options) sections() []section {
 	s.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else")
 	s.text("csv", "", &o.csv, "PATH", "write a row for each decoded token; with --ab one for each run (docs/telemetry.md)")
 	s.text("route-trace", "", &o.routeTrace, "PATH", "write which experts each token was given, for bmoe-replay (docs/telemetry.md)")
+	s.text("io-trace", "", &o.ioTrace, "PATH", "write a row for every read of an expert (docs/telemetry.md)")
+	s.text("compute-trace", "", &o.computeTrace, "PATH", "write a row for every step of every pass (docs/telemetry.md)")
 	s.BoolVar(&o.plain, "plain", false, "chat line by line: for screen readers, and for terminals that cannot move the cursor")
 	s.BoolVar(&o.ascii, "ascii", false, "draw with ASCII characters only")
 	s.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")

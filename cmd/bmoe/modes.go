@@ -45,11 +45,11 @@ var modes = []mode{
 	{func(o *options) bool { return o.given("ab") }, "with --ab",
 		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", "json"}, interruptible(experiment)},
 	{(*options).answers, "where there is no screen",
-		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", "progress", "json", "csv", "route-trace"}, interruptible(answer)},
+		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", "progress", "json", "csv", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
 	{func(o *options) bool { return o.plain }, "with --plain",
-		[]string{"plain", "n-predict", "csv", "route-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
+		[]string{"plain", "n-predict", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
 	{func(*options) bool { return true }, "on the screen",
-		[]string{"ascii", "no-mouse", "n-predict", "csv", "route-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
+		[]string{"ascii", "no-mouse", "n-predict", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
 }
 
 // mode returns what the command line asks for.

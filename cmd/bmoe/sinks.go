@@ -25,6 +25,8 @@ func (o *options) createSinks(ctx context.Context, told func(error)) (*sinks, er
 	err := errors.Join(
 		createSink(s, &s.csv, o.csv, ctx, told, trace.CreateCSV),
 		createSink(s, &s.traces.Route, o.routeTrace, ctx, told, trace.CreateRoute),
+		createSink(s, &s.traces.IO, o.ioTrace, ctx, told, trace.CreateIO),
+		createSink(s, &s.traces.Compute, o.computeTrace, ctx, told, trace.CreateCompute),
 	)
 	if err != nil {
 		return nil, s.joined(err)

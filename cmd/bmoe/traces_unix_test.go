@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,25 @@ var readers = map[string]func(path string) (int, error){
 		}
 		return n, nil
 	},
+	"io-trace": func(path string) (n int, err error) {
+		err = readFrom(path, func(r io.Reader) error { return trace.ReadIO(r, func(*trace.IORow) error { n++; return nil }) })
+		return n, err
+	},
+	"compute-trace": func(path string) (n int, err error) {
+		err = readFrom(path, func(r io.Reader) error {
+			return trace.ReadCompute(r, func(*trace.ComputeRow) error { n++; return nil })
+		})
+		return n, err
+	},
+}
+
+func readFrom(path string, read func(io.Reader) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return read(f)
 }
 
 // A program that is killed leaves traces that are whole up to the last pass.

@@ -73,8 +73,18 @@ type Compute struct {
 	Force func(layer, pos int, ids []int32, weights []float32)
 	// Ahead, if set, hears in decode what the routers of later layers say early.
 	Ahead Ahead
+	// OnStep, if set, learns of the end of every step of a pass: what it was, and its
+	// layer, -1 for what is of none. It is for whoever times them.
+	OnStep func(layer int, op string)
 	// OnLayer, if set, learns of the residual stream after every layer, [tokens x embd].
 	OnLayer func(layer int, x []float32)
+}
+
+// stepped tells of a step's end whoever wants to know.
+func (c *Compute) stepped(layer int, op string) {
+	if c.OnStep != nil {
+		c.OnStep(layer, op)
+	}
 }
 
 // builder makes an architecture from a file's header. The weights' data is

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"bmoe/engine/expert"
 	"bmoe/engine/kernel"
@@ -37,7 +38,8 @@ type decoder struct {
 // step is a block in its layer.
 type step struct {
 	block
-	memory int // index in the state's layers; -1: it has none
+	memory int    // index in the state's layers; -1: it has none
+	op     string // its kind of block, as a trace calls it
 }
 
 // decoder reads what all families have in common and returns a model without
@@ -74,7 +76,7 @@ func (d *decoder) add(blocks ...block) {
 	var steps []step
 	var streamed []expert.Projection
 	for _, b := range blocks {
-		s := step{b, -1}
+		s := step{b, -1, strings.TrimPrefix(fmt.Sprintf("%T", b), "*model.")}
 		if a, ok := b.(*attention); ok && a.from != nil {
 			s.memory = slices.IndexFunc(d.specs, func(r remembering) bool { return r == remembering(a.from) })
 		} else if r, ok := b.(remembering); ok {
@@ -149,6 +151,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 	s := d.stream
 	s.n, s.pos, s.ids, s.pending, s.mixer = len(ids), pos, ids, false, nil
 	s.Pool.Run(s.n, (*decoderEmbed)(d))
+	s.stepped(-1, "embed")
 	for i, steps := range d.layers {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -161,6 +164,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 			if err := b.add(s, m); err != nil {
 				return err
 			}
+			s.stepped(i, b.op)
 		}
 		if s.OnLayer != nil {
 			s.settle()
@@ -168,6 +172,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 		}
 	}
 	d.head(logits)
+	s.stepped(-1, "head")
 	mem.commit(s.n) // last: a fault in the head's weights leaves the state dirty too
 	return nil
 }

@@ -115,10 +115,12 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	n, k := s.n, m.used
 	ids, weights := m.ids[:n*k], m.weights[:n*k]
 	s.Pool.Run(n, (*moeRoute)(m))
+	s.stepped(b.layer, "route")
 	prev := s.Pool.Enter(0, pool.Mgmt)
 	m.batch = s.Experts.Acquire(b.layer, n, ids)
 	m.group(ids)
 	s.Pool.Enter(0, prev)
+	s.stepped(b.layer, "acquire")
 	if s.OnRoute != nil {
 		s.OnRoute(b.layer, n, ids, weights)
 	}

@@ -46,7 +46,7 @@ func (r *RouteSink) Begin(h RouteHead, layers int, dense []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r.head = h
-	s.text("# route_trace v1\n")
+	s.text(routeMark + "\n")
 	s.pairs("", []Pair{{"model", h.Model}, {"arch", h.Arch}, {"n_layer", strconv.Itoa(layers)}, {"n_expert", strconv.Itoa(h.Experts)}, {"n_expert_used", strconv.Itoa(h.Used)}})
 	for i, layer := range h.Layers {
 		s.pairs("", []Pair{{"layer", strconv.Itoa(layer)}, {"expert_bytes", strconv.FormatInt(h.ExpertBytes[i], 10)},

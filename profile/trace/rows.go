@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// routeMark is how a route trace begins.
+const routeMark = "# route_trace v1"
+
 // RouteHead is what a route trace says of its model.
 type RouteHead struct {
 	Model, Arch string
@@ -119,8 +122,8 @@ func (r *RouteRows) line() ([]byte, error) {
 func (r *RouteRows) preamble(s string) (done bool, err error) {
 	switch {
 	case r.n == 1:
-		if !strings.HasPrefix(s, "# route_trace v1") {
-			return false, errors.New("not a route trace: it should begin with # route_trace v1")
+		if !strings.HasPrefix(s, routeMark) {
+			return false, errors.New("not a route trace: it should begin with " + routeMark)
 		}
 	case s == "":
 	case strings.HasPrefix(s, "#"):

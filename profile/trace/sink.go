@@ -98,6 +98,16 @@ func (s *sink) end() error {
 	return s.close()
 }
 
+// head writes how a file begins: its mark, keys and values, and its columns.
+func (s *sink) head(mark string, about []Pair, columns []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text(mark + "\n")
+	s.pairs("", about)
+	s.text(strings.Join(columns, ",") + "\n")
+	s.flush()
+}
+
 // Pair is a key and its value in a preamble. Neither holds a space.
 type Pair struct{ Key, Value string }
 
