@@ -44,7 +44,7 @@ func TestRatioOfNothingIsNotMeasured(t *testing.T) {
 }
 
 func TestASumIsMeasuredOnlyIfAllPartsAre(t *testing.T) {
-	sum := newSum(3, 1)
+	sum := newSum(&Start{Run: 3, Turn: 1})
 	sum.Add(&Record{Run: 9, Wall: 10, Compute: 4, Mgmt: 1, MgmtSerial: 2, Stall: Some[int64](3), StallUnion: Some[int64](3), Other: 2, Hits: 5, MajorFaults: Some[int64](2), CPU: Some[int64](7)})
 	sum.Add(&Record{Run: 9, Wall: 20, Compute: 14, Stall: Some[int64](3), Other: 3, StallUnion: Some[int64](4), Hits: 1, CPU: Some[int64](1)})
 	want := Record{Run: 3, Turn: 1, Tokens: 2, Wall: 30, Compute: 18, Mgmt: 1, MgmtSerial: 2, Stall: Some[int64](6), Other: 5, StallUnion: Some[int64](7), Hits: 6,
@@ -57,7 +57,7 @@ func TestASumIsMeasuredOnlyIfAllPartsAre(t *testing.T) {
 	if got := sum.Means(); got.Stall.OK || got.StallUnion.OK || got.Wall != mean.Wall || got.Compute != mean.Compute || got.Other != mean.Other {
 		t.Errorf("means %+v", got)
 	}
-	none := newSum(1, 1)
+	none := newSum(&Start{Run: 1, Turn: 1})
 	if got := none.Means(); got != (Means{}) {
 		t.Errorf("the means of no tokens are %+v", got)
 	}

@@ -31,6 +31,9 @@ type Record struct {
 	Run, Turn, Step, Steps int
 	Token                  int32
 	Tokens                 int64 // how many records are added up in this one; 0 in a record of its own
+	// Undivided: what the wall time went to is not known, so that compute, mgmt, stall
+	// and other are not measured. Such are the tokens that a server computes.
+	Undivided bool
 
 	Wall, Compute, Mgmt, Other, MgmtSerial int64
 	Stall, StallUnion                      Maybe[int64]
@@ -70,9 +73,12 @@ func (r *Record) Add(o *Record) {
 }
 
 // newSum returns the sum of no records of a run.
-func newSum(run, turn int) Record {
+func newSum(s *Start) Record {
+	if s.Undivided {
+		return Record{Run: s.Run, Turn: s.Turn, Undivided: true}
+	}
 	zero := Some[int64](0)
-	return Record{Run: run, Turn: turn, Stall: zero, StallUnion: zero, MajorFaults: zero, CPU: zero}
+	return Record{Run: s.Run, Turn: s.Turn, Stall: zero, StallUnion: zero, MajorFaults: zero, CPU: zero}
 }
 
 // Means are the parts of a token's wall time in ns, the means over some tokens.
@@ -86,8 +92,18 @@ func (r *Record) Means() Means {
 		v, ok := stats.MeanOf(sum.Value, r.Tokens)
 		return Maybe[int64]{v, ok && sum.OK}
 	}
-	return Means{Wall: mean(Some(r.Wall)), Compute: mean(Some(r.Compute)), Mgmt: mean(Some(r.Mgmt)), Stall: mean(r.Stall),
-		Other: mean(Some(r.Other)), StallUnion: mean(r.StallUnion), MgmtSerial: mean(Some(r.MgmtSerial))}
+	part := func(sum int64) Maybe[int64] { return mean(r.Part(sum)) }
+	return Means{Wall: mean(Some(r.Wall)), Compute: part(r.Compute), Mgmt: part(r.Mgmt), Stall: mean(r.Stall),
+		Other: part(r.Other), StallUnion: mean(r.StallUnion), MgmtSerial: part(r.MgmtSerial)}
+}
+
+// Part returns a part of the wall time, or what was counted with it, if the
+// record has such.
+func (r *Record) Part(v int64) Maybe[int64] {
+	if r.Undivided {
+		return Maybe[int64]{}
+	}
+	return Some(v)
 }
 
 // addMaybe keeps a sum only while every part of it was measured.

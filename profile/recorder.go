@@ -50,12 +50,14 @@ type Start struct {
 	Held      int   // positions that the state held before
 	Base      int   // of them, those that it kept
 	Prompt    int   // prompt tokens to prefill after them
-	MaxTokens int
-	Dropped   int // turns of the conversation that no longer fit
+	MaxTokens int   // 0: not known
+	Dropped   int   // turns of the conversation that no longer fit
 	// NoStall: experts are read by page faults, so that waiting cannot be told from
 	// computing. NoCeiling: other weights are, so that the speed without any waiting
 	// is not known.
 	NoStall, NoCeiling bool
+	// Undivided: see Record. No counters are read but the clock.
+	Undivided bool
 }
 
 // laneReading is the lanes' counters at one time.
@@ -145,7 +147,7 @@ func (r *Recorder) ForgetLanes() { r.lanes = [3]laneReading{} }
 // Begin starts a run's account.
 func (r *Recorder) Begin(s Start, g *Gauges) {
 	r.start, r.began, r.last = s, g.Counters, g.Counters
-	r.sum = newSum(s.Run, s.Turn)
+	r.sum = newSum(&s)
 	r.walls.Reset()
 	r.lanes[0] = g.lanes()
 	r.lanes[1], r.lanes[2] = r.lanes[0], r.lanes[0]
@@ -183,7 +185,9 @@ func (r *Recorder) First(at *Reading) {
 		l.Phase, l.Step, l.PromptDone = Decode, 1, r.start.Prompt
 		l.CtxUsed = r.start.Base + r.start.Prompt
 		l.TTFT = Some(took)
-		l.PrefillTPS = maybe(stats.PerSecond(int64(r.start.Prompt), took))
+		if !r.start.Undivided { // else what it took is not the prefill's alone
+			l.PrefillTPS = maybe(stats.PerSecond(int64(r.start.Prompt), took))
+		}
 	})
 }
 
@@ -201,8 +205,12 @@ func (r *Recorder) Token(at *Reading, id int32, dst *Record) {
 	*dst = cost(&r.last, at)
 	r.last = *at
 	dst.Run, dst.Turn, dst.Step, dst.Steps, dst.Token = r.start.Run, r.start.Turn, int(r.sum.Tokens)+2, r.start.MaxTokens, id
-	if r.start.NoStall {
+	if r.start.NoStall || r.start.Undivided {
 		dst.Stall, dst.StallUnion = Maybe[int64]{}, Maybe[int64]{}
+	}
+	dst.Undivided = r.start.Undivided
+	if r.start.MaxTokens == 0 {
+		r.reserve(1) // nobody knows how many there will be
 	}
 	r.sum.Add(dst)
 	r.walls.Record(dst.Wall)

@@ -70,7 +70,8 @@ type Result struct {
 		RSSMiB         Maybe[float64] `json:"rss_mib"`
 		GCPct          Maybe[float64] `json:"gc_pct"`
 	} `json:"process"`
-	Memory Memory `json:"memory"`
+	Memory Memory     `json:"memory"`
+	Remote *RemoteRun `json:"remote"` // null where the model runs here
 
 	Diagnosis []Finding `json:"diagnosis"` // why it was slow, what costs most first; empty where nothing is wrong
 

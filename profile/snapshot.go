@@ -41,6 +41,7 @@ type Snapshot struct {
 	Lanes   Lanes
 	Mapping Mapping
 	Process Process
+	Remote  Remote
 
 	Simulated bool // figures come from a simulated host
 	Traced    bool // runs are written down in detail, which takes time: figures are no benchmark's

@@ -57,8 +57,9 @@ type History interface {
 
 // Info tells what a backend has open.
 type Info struct {
-	Model string // what the screen calls it
-	Arch  string // empty if the backend does not know
+	Engine string // what runs the model: empty where it is this program
+	Model  string // what the screen calls it
+	Arch   string // empty if the backend does not know
 	// Thinking says whether the model can be asked for an answer without
 	// reasoning: always true for a model that does not reason.
 	Thinking bool
@@ -81,14 +82,15 @@ type Request struct {
 type Delta struct {
 	Text      string          // visible text; may be empty while a character is incomplete
 	Reasoning string          // text of the reasoning span
-	Token     int32           // negative: no token, what had been held back
+	Token     int32           // its id, 0 where the engine tells none; negative: no token, what had been held back
 	Record    *profile.Record // valid during the call only; nil for the first token
 }
 
 // Run is one finished (or stopped) generation and the settings under which it
 // ran.
 type Run struct {
-	N        int // from 1
+	N        int    // from 1
+	Engine   string // see Info
 	Prompt   string
 	When     time.Time // of day, for the screen
 	Settings []Value   // in force, in the order in which they are shown
@@ -103,6 +105,9 @@ type Run struct {
 	// before the last user message, the message, sampling, limits). Only runs
 	// with equal keys are compared.
 	StartKey string
+	// Asked identifies what was asked in words: the conversation before, the message,
+	// the most tokens. Runs of different engines are compared if theirs are equal.
+	Asked string
 	// ColdCache is true when the run started with an empty expert cache.
 	ColdCache bool
 	Err       error // an I/O error or a cancellation; the result holds what there was
