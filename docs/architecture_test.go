@@ -69,6 +69,29 @@ func TestPackagesImportWhatTheTableSays(t *testing.T) {
 	}
 }
 
+// What knows engines only as backends, and whatever it imports, has no part of this
+// program's own engine behind it: a second engine brings no kernels along.
+func TestTheScreenKnowsNoEngine(t *testing.T) {
+	imports := imported(t, "..")
+	for _, start := range []string{"engine/backend", "engine/ab", "internal/sessions", "tui"} {
+		if imports[start] == nil {
+			t.Errorf("there is no %s", start)
+		}
+		seen := map[string]bool{}
+		for left := []string{start}; len(left) > 0; left = left[1:] {
+			name := left[0]
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			if part, _ := strings.CutPrefix(name, "engine/"); name == "engine" || name == "flashio" || slices.Contains([]string{"kernel", "model", "expert", "gguf", "pool"}, strings.Split(part, "/")[0]) {
+				t.Errorf("%s comes to import %s", start, name)
+			}
+			left = append(left, imports[name]...)
+		}
+	}
+}
+
 // allows reports whether the line allows a package, and notes by which word.
 func (r *row) allows(name string) (ok bool) {
 	for i, word := range r.imports {

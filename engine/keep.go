@@ -28,8 +28,6 @@ type keptHeader struct {
 	N           uint32 // ids
 }
 
-var _ backend.Keeper = (*Session)(nil)
-
 var errOtherModel = errors.New("it was kept with another model, or with other numerics, KV type, experts or chat template")
 
 // Chat returns the conversation.

@@ -89,9 +89,11 @@ type beginning struct {
 
 // A session is all that a face may ask for.
 var (
-	_ backend.Backend = (*Session)(nil)
-	_ backend.Tunable = (*Session)(nil)
-	_ backend.History = (*Session)(nil)
+	_ backend.Backend    = (*Session)(nil)
+	_ backend.Tunable    = (*Session)(nil)
+	_ backend.History    = (*Session)(nil)
+	_ backend.Keeper     = (*Session)(nil)
+	_ backend.Observable = (*Session)(nil)
 )
 
 // Observe adds somebody who hears of every run from now on. It is called between

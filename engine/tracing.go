@@ -225,8 +225,12 @@ func predicted(n expert.Note) int {
 }
 
 // SettingPairs are the settings in force as a file of figures has them: by their
-// flags, with underscores, switches as 0 and 1.
-func SettingPairs(t backend.Tunable) []trace.Pair {
+// flags, with underscores, switches as 0 and 1. A backend without settings has none.
+func SettingPairs(b backend.Backend) []trace.Pair {
+	t, ok := b.(backend.Tunable)
+	if !ok {
+		return nil
+	}
 	var out []trace.Pair
 	for _, r := range t.Settings() {
 		if r.Kind == backend.Text || r.Flag == "" {

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 
-	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/internal/cli"
 	"bmoe/internal/crash"
@@ -19,7 +17,7 @@ import (
 // except while the file's header is read: what is wrong with a file or a
 // setting is said before the terminal is asked anything.
 func chat(o *options, _ *cli.Output) error {
-	opening, err := o.begin()
+	opening, err := o.begun()
 	if err != nil {
 		return err
 	}
@@ -40,40 +38,28 @@ func chat(o *options, _ *cli.Output) error {
 	if err != nil {
 		return err
 	}
-	name := "the demo model"
-	switch {
-	case o.cfg.Model != "":
-		name = filepath.Base(o.cfg.Model)
-	case o.hf != "":
-		name = o.hf
-	}
 	if !o.plain {
 		defer watched()()
 	}
 	return files.joined(tui.Run(ctx, tui.Options{
 		Open: func(progress func(stage string, frac float64)) (backend.Backend, error) {
-			s, err := opening.Finish(ctx, progress)
+			b, err := opening.finish(ctx, progress)
 			if err != nil {
-				return nil, err // not a nil session in an interface
+				return nil, err
 			}
-			giveProcessors(s)
-			files.observe(s)
-			return s, nil
+			files.observe(b)
+			return b, nil
 		},
-		Name: name, MaxTokens: o.maxTokens, Notices: notices,
+		Name: opening.name, MaxTokens: o.maxTokens, Notices: notices,
 		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse,
 	}))
 }
 
-// begin reads the header of the model.
-func (o *options) begin() (*engine.Opening, error) {
+// begun does what can fail before the terminal is asked anything; Ctrl+C ends it.
+func (o *options) begun() (*opening, error) {
 	ctx, stop := interrupt.Context(context.Background())
 	defer stop()
-	c, err := o.config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return engine.Begin(ctx, c)
+	return o.begin(ctx)
 }
 
 // watched has the screen watched by a process that gives the terminal back

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 
+	"bmoe/engine"
 	"bmoe/internal/cli"
 	"bmoe/internal/crash"
 )
@@ -16,10 +17,15 @@ import (
 // eval runs the model over given ids. It prints the likeliest token after each
 // position, and writes the logits if a file is named.
 func eval(ctx context.Context, o *options, out *cli.Output) error {
-	s, err := o.open(ctx, nil)
+	c, err := o.config(ctx)
 	if err != nil {
 		return err
 	}
+	s, err := engine.Open(ctx, c, nil) // logits are of this program's own engine only
+	if err != nil {
+		return err
+	}
+	giveProcessors(s)
 	logits, err := s.Eval(ctx, o.evalTokens, o.evalDecode)
 	if cerr := s.Close(); err == nil {
 		err = cerr

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"runtime/debug"
 
 	"bmoe/engine"
@@ -143,29 +142,6 @@ func (o *options) readTemplate(ctx context.Context) (string, error) {
 		return "", nil
 	}
 	return readFile(ctx, o.cfg.TemplateFile, "chat template", false)
-}
-
-// open opens the engine and gives it its processors.
-func (o *options) open(ctx context.Context, progress func(stage string, done float64)) (*engine.Session, error) {
-	c, err := o.config(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s, err := engine.Open(ctx, c, progress)
-	if err != nil {
-		return nil, err
-	}
-	giveProcessors(s)
-	return s, nil
-}
-
-// giveProcessors lets as many goroutines run at once as the engine needs.
-func giveProcessors(s *engine.Session) {
-	// A lane that comes back from its system call needs a processor at once,
-	// beside the workers; waiting for one would look like a slow drive
-	// (docs/architecture.md, "Where time is counted"). Two more are for the screen
-	// and the collector.
-	runtime.GOMAXPROCS(s.Config().Threads + s.MostLanes() + 2)
 }
 
 // maxInput bounds what is read from a file that is not a model.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"bmoe/engine"
+	"bmoe/engine/backend"
 	"bmoe/profile"
 	"bmoe/profile/trace"
 )
@@ -48,21 +49,27 @@ func createSink[T io.Closer](s *sinks, dst *T, path string, ctx context.Context,
 	return nil
 }
 
-// observe has a session's runs written down.
-func (s *sinks) observe(e *engine.Session) {
-	e.Trace(s.traces)
-	if s.csv == nil {
+// traceable is an engine whose passes can be written down in detail.
+type traceable interface{ Trace(engine.Traces) }
+
+// observe has the runs of a backend written down, as far as it can be looked into.
+func (s *sinks) observe(b backend.Backend) {
+	if t, ok := b.(traceable); ok {
+		t.Trace(s.traces)
+	}
+	o, ok := b.(backend.Observable)
+	if s.csv == nil || !ok {
 		return
 	}
 	var live profile.Snapshot
-	e.Snapshot(&live)
+	b.Snapshot(&live)
 	m := &live.Model
 	s.csv.Begin([]trace.Pair{
 		{Key: "engine", Value: versionText()}, {Key: "model", Value: m.Name}, {Key: "arch", Value: m.Arch},
 		{Key: "n_layer", Value: strconv.Itoa(m.Layers)}, {Key: "n_expert", Value: strconv.Itoa(m.Experts)}, {Key: "n_expert_used", Value: strconv.Itoa(m.ExpertsUsed)},
 		{Key: "compute", Value: "measured"}, {Key: "simulated", Value: bit(live.Simulated)}, {Key: "traced", Value: bit(live.Traced)},
-	}, func() []trace.Pair { return engine.SettingPairs(e) })
-	e.Observe(s.csv)
+	}, func() []trace.Pair { return engine.SettingPairs(b) })
+	o.Observe(s.csv)
 }
 
 func bit(on bool) string {

@@ -87,13 +87,13 @@ func faultyMain(fault string) {
 	if err != nil {
 		panic(err)
 	}
-	opening, err := o.begin()
+	opening, err := o.begun()
 	if err != nil {
 		panic(err)
 	}
 	stop := watched()
 	err = tui.Run(context.Background(), tui.Options{Name: "demo", Open: func(progress func(string, float64)) (backend.Backend, error) {
-		s, err := opening.Finish(context.Background(), progress)
+		s, err := opening.finish(context.Background(), progress)
 		return faultyEngine{s, fault}, err
 	}})
 	stop()

@@ -55,6 +55,13 @@ type History interface {
 	History(from int64, dst []profile.Record) int
 }
 
+// Observable is a Backend that tells of its runs as they happen.
+type Observable interface {
+	// Observe adds somebody who hears of every run from now on. It is called between
+	// runs.
+	Observe(profile.Observer)
+}
+
 // Info tells what a backend has open.
 type Info struct {
 	Engine string // what runs the model: empty where it is this program
