@@ -69,8 +69,12 @@ type Config struct {
 	PredictPrefetch int  // read ahead by the routers of so many layers
 	Prefetch        int  // read ahead what the token before was given, in so many layers
 
-	ExpertsUsed int    // experts of a token; 0: as the file says
-	ForceRoute  string // path of a recorded route that takes the routers' place
+	ExpertsUsed int // experts of a token; 0: as the file says
+	// What may be done in decoding about experts that are not in the cache, see
+	// model.Thrift.
+	DropCold, Substitute float64
+	DropRenorm           bool
+	ForceRoute           string // path of a recorded route that takes the routers' place
 
 	dense bool // the model that was opened has no experts
 }

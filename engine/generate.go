@@ -301,6 +301,8 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 		s.meter.prefilled(at - b.base)
 		tell(at - b.base)
 	}
+	s.decoding(true)
+	defer s.decoding(false)
 	for step := 1; ; step++ {
 		id, err := sampler.Sample(s.logits)
 		if err != nil {

@@ -146,11 +146,12 @@ func (s *Session) tokenBytes() int64 {
 // reconfigured fills in what a change may have changed.
 func (m *meter) reconfigured(s *Session) {
 	m.rec.ForgetLanes()
-	alone := m.alone(s)
+	alone, lossy := m.alone(s), s.lossy()
 	m.rec.Update(func(l *profile.Snapshot) {
 		l.Lanes = profile.Lanes{Alone: alone}
 		l.Lanes.Overlap = s.cfg.Overlap
 		l.Process.Threads = s.cfg.Threads
+		l.Lossy, l.Cache.Thrifty = lossy, s.thrift.on()
 		l.Mapping.Bytes, l.Mapping.Views = 0, 0
 		for _, v := range s.shards() {
 			l.Mapping.Bytes += int64(len(v))
@@ -282,6 +283,7 @@ func (m *meter) read() {
 		Busy: c.BusyNanos, Reading: c.ReadingNanos,
 		ExpertBytes: c.ReadBytes, WindowBytes: c.WindowBytes, Reads: c.Reads,
 		Lookups: c.Lookups, Hits: c.Hits, Evictions: c.Evictions, Rereads: c.Rereads,
+		Dropped: s.thrift.Dropped, Substituted: s.thrift.Substituted,
 		MajorFaults: profile.Maybe[int64]{Value: usage.MajorFaults, OK: usage.Has.All(host.HasMajorFaults)},
 		CPU:         profile.Maybe[int64]{Value: int64(usage.CPU), OK: usage.Has.All(host.HasCPU)},
 	}

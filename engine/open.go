@@ -339,6 +339,7 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 		s.compute.Rows = s.rows
 	}
 	s.foresee()
+	s.economise()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"runtime"
+	"slices"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
@@ -61,6 +62,9 @@ func (s *Session) fillResult(r *profile.Result, run *backend.Run) {
 	c.HitPct = live.Cache.HitRun
 	c.Lookups, c.Hits = profile.Some(sum.Lookups), profile.Some(sum.Hits)
 	c.Evictions, c.Rereads = profile.Some(sum.Evictions), profile.Some(sum.Rereads)
+	if s.thrift.on() {
+		c.Dropped, c.Substituted = profile.Some(sum.Dropped), profile.Some(sum.Substituted)
+	}
 	c.ResidentMiB = profile.Some(units.InMiB(live.Cache.Resident))
 	c.BudgetMiB = profile.Some(units.InMiB(live.Cache.Budget))
 	c.TokenCycleMiB = profile.Some(units.InMiB(live.Model.TokenCycle))
@@ -102,15 +106,18 @@ func (s *Session) fillPrefetch(r *profile.Result) {
 // routeFlags tells of settings that change what the model says.
 func (s *Session) routeFlags() []string {
 	var flags []string
-	for _, r := range s.Settings() {
-		if r.Lossy && r.Idle == "" && r.Value != r.Default {
-			flags = []string{"lossy"}
-		}
+	if s.lossy() {
+		flags = append(flags, "lossy")
 	}
 	if s.forced != nil {
 		flags = append(flags, "forced-route")
 	}
 	return flags
+}
+
+// lossy reports whether settings change what the model says.
+func (s *Session) lossy() bool {
+	return slices.ContainsFunc(s.Settings(), func(r backend.Setting) bool { return r.Lossy && r.Idle == "" && r.Value != r.Default })
 }
 
 // memory returns what the engine has allocated. What the Go runtime holds

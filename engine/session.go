@@ -54,6 +54,7 @@ type Session struct {
 	rows        *expert.ReadRows // nil unless the model has tables that it gathers from
 	aheadBefore expert.Ahead     // what had been read ahead when the run began
 
+	thrift thrift
 	forced *forcedRoute // nil unless routes come from a trace
 
 	conversation chat.Conversation

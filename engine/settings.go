@@ -64,6 +64,15 @@ var settings = table{
 	{Setting: backend.Setting{Name: "experts-used", Flag: "n-expert-used", Section: sectionModel, Lossy: true,
 		Help: "experts that a token is given in each layer (default: as the model says)"},
 		field: whole{at: func(c *Config) *int { return &c.ExpertsUsed }, least: 1, most: math.MaxInt16, chosen: true}},
+	{Setting: backend.Setting{Name: "drop-cold", Flag: "drop-cold-experts", Section: sectionModel, Live: true, Lossy: true,
+		Help: "in an answer, leave out experts that are not in the cache and have less than this share of the token's weights; 0: none"},
+		field: number{func(c *Config) *float64 { return &c.DropCold }, 0, 1, "0 to 1"}, idle: streamIdle, apply: (*Session).applyThrift},
+	{Setting: backend.Setting{Name: "drop-renorm", Flag: "drop-renorm", Section: sectionModel, Live: true, Lossy: true,
+		Help: "with {drop-cold}: give the weights that are left the sum of all"},
+		field: toggle(func(c *Config) *bool { return &c.DropRenorm }), idle: renormIdle, apply: (*Session).applyThrift},
+	{Setting: backend.Setting{Name: "substitute", Flag: "expert-substitute", Section: sectionModel, Live: true, Lossy: true,
+		Help: "in an answer, compute with the best expert in the cache in place of one that is not there, if the router's score is lower by this share at most; 0: never"},
+		field: number{func(c *Config) *float64 { return &c.Substitute }, 0, 1, "0 to 1"}, idle: substituteIdle, apply: (*Session).applyThrift},
 	{Setting: backend.Setting{Name: "force-route", Flag: "force-route", Section: sectionModel, Lossy: true,
 		Help: "diagnostic: experts are chosen by a recorded route and not by the routers; the text means nothing then"},
 		field: text{func(c *Config) *string { return &c.ForceRoute }, "TRACE"}},
@@ -175,6 +184,22 @@ func streamIdle(c *Config) string {
 		return ""
 	}
 	return "nothing is streamed with {moe-stream=off}"
+}
+
+// renormIdle is the reason of what shares out the weights of experts that are left out.
+func renormIdle(c *Config) string {
+	if c.Stream && c.DropCold == 0 {
+		return "no expert is left out with {drop-cold=0}"
+	}
+	return streamIdle(c)
+}
+
+// substituteIdle is the reason of what asks the router for another expert.
+func substituteIdle(c *Config) string {
+	if c.Stream && c.ForceRoute != "" {
+		return "under {force-route} no router is asked"
+	}
+	return streamIdle(c)
 }
 
 // autoIdle is the reason of what bounds an automatic budget.

@@ -56,26 +56,26 @@ func TestEverySettingIsWhole(t *testing.T) {
 func TestASettingMoreIsOneRow(t *testing.T) {
 	cold := ""
 	more := append(slices.Clone(settings), setting{
-		Setting: backend.Setting{Name: "drop-cold", Flag: "drop-cold-experts", Section: sectionStreaming, Help: "skip cold experts", Lossy: true},
+		Setting: backend.Setting{Name: "one-more", Flag: "one-more-flag", Section: sectionStreaming, Help: "a setting more", Lossy: true},
 		field:   word{func(*Config) *string { return &cold }, []string{"never", "always"}},
 	})
 	c := DefaultConfig()
 	before := backend.Values(more.rows(&c))
-	if err := more.set(&c, "drop-cold", "always", backend.FromFlag); err != nil || cold != "always" {
+	if err := more.set(&c, "one-more", "always", backend.FromFlag); err != nil || cold != "always" {
 		t.Fatalf("set to %q: %v", cold, err)
 	}
-	if err := more.set(&c, "drop-cold", "maybe", backend.FromFlag); err == nil || err.Error() != `drop-cold "maybe": want never, always` {
+	if err := more.set(&c, "one-more", "maybe", backend.FromFlag); err == nil || err.Error() != `one-more "maybe": want never, always` {
 		t.Errorf("refused with %v", err)
 	}
-	r := backend.Find(more.rows(&c), "drop-cold")
+	r := backend.Find(more.rows(&c), "one-more")
 	if r == nil || r.Value != "always" || r.Origin != backend.FromFlag || r.Kind != backend.Word || r.Want != "never, always" {
 		t.Errorf("the row: %+v", r)
 	}
-	if d := backend.Differences(before, backend.Values(more.rows(&c))); !slices.Equal(d, []string{"drop-cold always"}) {
+	if d := backend.Differences(before, backend.Values(more.rows(&c))); !slices.Equal(d, []string{"one-more always"}) {
 		t.Errorf("differences %v", d)
 	}
 	b, err := more.json(&c)
-	if err != nil || !strings.Contains(string(b), `"drop_cold_experts":"always"`) {
+	if err != nil || !strings.Contains(string(b), `"one_more_flag":"always"`) {
 		t.Errorf("json %s: %v", b, err)
 	}
 }

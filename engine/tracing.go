@@ -165,13 +165,19 @@ func (t *tracing) route(layer, tokens int, ids []int32, weights []float32) {
 	s := t.session
 	t.batches++
 	k := len(ids) / tokens
+	kept := len(ids)
+	if c := s.compute; tokens == 1 && c.Thrift != nil {
+		kept = c.Thrift.Kept
+	}
 	row := trace.RouteRow{Turn: t.run, Phase: t.phase(), Place: t.place[layer]}
 	for i, id := range ids {
 		row.Step, row.Rank, row.Expert = t.at+i/k, i%k, int(id)
 		row.TokenID, row.Weight = t.ids[i/k], weights[i]
-		row.Residency, row.Predicted = -1, -1
+		row.Residency, row.Predicted, row.Dropped = -1, -1, i >= kept
 		bytes := int64(0)
-		if s.streamer != nil {
+		if row.Dropped {
+			row.Residency = 0
+		} else if s.streamer != nil {
 			n := s.streamer.Note(id)
 			row.Residency, row.Predicted = int(n.Found), predicted(n)
 			if n.Found != expert.Hit {

@@ -16,6 +16,7 @@ type Reading struct {
 
 	ExpertBytes, WindowBytes, Reads   int64
 	Lookups, Hits, Evictions, Rereads int64
+	Dropped, Substituted              int64
 
 	MajorFaults, CPU Maybe[int64]
 }
@@ -58,6 +59,7 @@ func cost(from, to *Reading) Record {
 		Stall:      Some(part(from.Stall, to.Stall)), StallUnion: Some(to.StallUnion - from.StallUnion),
 		IO: to.Busy - from.Busy, ExpertBytes: to.ExpertBytes - from.ExpertBytes, WindowBytes: to.WindowBytes - from.WindowBytes, Reads: to.Reads - from.Reads,
 		Lookups: to.Lookups - from.Lookups, Hits: to.Hits - from.Hits, Evictions: to.Evictions - from.Evictions, Rereads: to.Rereads - from.Rereads,
+		Dropped: to.Dropped - from.Dropped, Substituted: to.Substituted - from.Substituted,
 		MajorFaults: diff(from.MajorFaults, to.MajorFaults), CPU: diff(from.CPU, to.CPU),
 	}
 }

@@ -44,6 +44,7 @@ type Record struct {
 	Reads       int64
 
 	Lookups, Hits, Evictions, Rereads int64
+	Dropped, Substituted              int64 // experts that were not in the cache and gave way; only lossy settings allow it
 
 	MajorFaults Maybe[int64]
 	CPU         Maybe[int64] // process CPU time, all threads
@@ -68,6 +69,8 @@ func (r *Record) Add(o *Record) {
 	r.Hits += o.Hits
 	r.Evictions += o.Evictions
 	r.Rereads += o.Rereads
+	r.Dropped += o.Dropped
+	r.Substituted += o.Substituted
 	addMaybe(&r.MajorFaults, o.MajorFaults)
 	addMaybe(&r.CPU, o.CPU)
 }

@@ -266,6 +266,7 @@ func (r *Recorder) Look(g *Gauges) {
 	c.HitNow = r.recentHits()
 	c.EvictionsPerTok = Ratio(float64(r.sum.Evictions), float64(n))
 	c.RereadsPerTok = Ratio(float64(r.sum.Rereads), float64(n))
+	c.DroppedPerTok, c.ReplacedPerTok = Ratio(float64(r.sum.Dropped), float64(n)), Ratio(float64(r.sum.Substituted), float64(n))
 	c.ReadPerTok = Ratio(float64(r.sum.ExpertBytes), float64(n))
 	r.whatIf(g)
 

@@ -36,6 +36,8 @@ type Result struct {
 		Hits          Maybe[int64]   `json:"hits"`
 		Evictions     Maybe[int64]   `json:"evictions"`
 		Rereads       Maybe[int64]   `json:"rereads"`
+		Dropped       Maybe[int64]   `json:"dropped"`     // experts that were left out; null unless a setting allows it
+		Substituted   Maybe[int64]   `json:"substituted"` // experts that another took the place of; likewise
 		ResidentMiB   Maybe[float64] `json:"resident_mib"`
 		BudgetMiB     Maybe[float64] `json:"budget_mib"`
 		TokenCycleMiB Maybe[float64] `json:"token_cycle_mib"`

@@ -44,6 +44,7 @@ type Snapshot struct {
 	Remote  Remote
 
 	Simulated bool // figures come from a simulated host
+	Lossy     bool // settings change what the model says
 	Traced    bool // runs are written down in detail, which takes time: figures are no benchmark's
 }
 
@@ -90,6 +91,9 @@ type Cache struct {
 	EvictionsPerTok  Maybe[float64]
 	RereadsPerTok    Maybe[float64]
 	ReadPerTok       Maybe[float64] // logical bytes a decoded token
+	Thrifty          bool           // missing experts may give way, which the next two count
+	DroppedPerTok    Maybe[float64] // experts left out
+	ReplacedPerTok   Maybe[float64] // experts that another took the place of, a token
 	BelowTokenCycle  bool
 	BudgetAuto       bool
 	Fits             Maybe[int64]        // the budget that memory allows now, slot bytes

@@ -211,6 +211,9 @@ func (m *Model) badge(of view.Figures) term.Part {
 	if of != view.None && m.live.Simulated {
 		ps = append(ps, m.th.Text(0, m.th.Alert, "SIMULATED"))
 	}
+	if of != view.None && m.live.Lossy {
+		ps = append(ps, m.th.Text(0, m.th.Alert, "LOSSY"))
+	}
 	if of == view.Live && m.frozen != nil {
 		ps = append(ps, m.th.Text(0, m.th.Accent, "FROZEN"))
 	}
@@ -257,6 +260,9 @@ func (m *Model) badges() []term.Part {
 	var ps []term.Part
 	if m.live.Simulated {
 		ps = append(ps, th.Text(0, th.Alert, "SIMULATED"))
+	}
+	if m.live.Lossy {
+		ps = append(ps, th.Text(0, th.Alert, "LOSSY"))
 	}
 	if m.live.Traced {
 		ps = append(ps, th.Text(0, th.Read, "TRACED"))

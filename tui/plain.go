@@ -117,6 +117,9 @@ func (p *plainChat) chat(ctx context.Context) error {
 	if s.Simulated {
 		p.say("SIMULATED host: figures are not measurements of this machine.")
 	}
+	if s.Lossy {
+		p.say("LOSSY: settings change what the model says.")
+	}
 	if s.Traced {
 		p.say("TRACED: what is written down takes time; figures are not a benchmark's.")
 	}

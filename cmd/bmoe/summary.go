@@ -28,6 +28,9 @@ func summary(r *profile.Result, say func(string) string) string {
 		fmt.Fprintf(&b, "cache %s %% hits (%s), %s of %s MiB, token cycle %s MiB; a token: %s evicted, %s re-read, %s MiB read\n",
 			show(c.HitPct), c.Policy.Value, show(c.ResidentMiB), show(c.BudgetMiB), show(c.TokenCycleMiB),
 			perToken(c.Evictions), perToken(c.Rereads), show(r.ReadMiBPerToken))
+		if c.Dropped.OK {
+			fmt.Fprintf(&b, "LOSSY: of the missing experts %s a token were left out, %s replaced by others\n", perToken(c.Dropped), perToken(c.Substituted))
+		}
 		mode := units.NotMeasured
 		if r.IO.Direct.OK {
 			mode = map[bool]string{true: "direct", false: "BUFFERED"}[r.IO.Direct.Value]

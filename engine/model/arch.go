@@ -65,12 +65,14 @@ type Compute struct {
 	Rows expert.Rows
 	// OnRoute, if set, learns of every layer's routing when its experts have been
 	// looked up: ids and weights are [tokens x k] token-major, in rank order, valid
-	// during the call.
+	// during the call. What Thrift leaves out comes last.
 	OnRoute func(layer, tokens int, ids []int32, weights []float32)
 	// Force, if set, replaces what the router chose for the token at a position:
 	// ids and weights, in rank order, are its to overwrite. It is called by all
 	// workers at once.
 	Force func(layer, pos int, ids []int32, weights []float32)
+	// Thrift, if set, saves reads of passes over one token; it changes the result.
+	Thrift *Thrift
 	// Ahead, if set, hears in decode what the routers of later layers say early.
 	Ahead Ahead
 	// OnStep, if set, learns of the end of every step of a pass: what it was, and its

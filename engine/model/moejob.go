@@ -47,6 +47,7 @@ type moeJob struct {
 	// the job in progress
 	b                *moe // the block that runs it
 	s                *stream
+	k                int          // experts of a token
 	in               *kernel.Acts // the routed experts' input
 	gate, up, down   kernel.Gated // without what differs from expert to expert
 	rowsA, rowsB     int
@@ -117,8 +118,12 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	s.Pool.Run(n, (*moeRoute)(m))
 	s.stepped(b.layer, "route")
 	prev := s.Pool.Enter(0, pool.Mgmt)
-	m.batch = s.Experts.Acquire(b.layer, n, ids)
-	m.group(ids)
+	if n == 1 && s.Thrift != nil {
+		k = s.Thrift.spare(b, m.logits[:m.experts], ids, weights)
+	}
+	m.k = k
+	m.batch = s.Experts.Acquire(b.layer, n, ids[:n*k])
+	m.group(ids[:n*k])
 	s.Pool.Enter(0, prev)
 	s.stepped(b.layer, "acquire")
 	if s.OnRoute != nil {
@@ -206,7 +211,7 @@ type moeCombine moeJob
 
 // Do implements pool.Task.
 func (m *moeCombine) Do(_, t int) {
-	k := m.used
+	k := m.k
 	row := func(r int) []float32 { return m.out[int(m.pairOf[t*k+r])*m.width:][:m.width] }
 	sum := row(0)
 	vec.Scale(sum, m.weights[t*k])
@@ -267,7 +272,7 @@ func (m *moeJob) group(ids []int32) {
 	for i, id := range ids {
 		p := m.first[id]
 		m.first[id]++
-		m.pairOf[i], m.tokens[p] = p, int32(i/m.used)
+		m.pairOf[i], m.tokens[p] = p, int32(i/m.k)
 	}
 }
 

@@ -67,6 +67,8 @@ var csvColumns = []struct {
 	{"other_ms", func(c *CSV, r *profile.Record) { c.s.float(units.InMs(r.Other)) }},
 	{"stall_union_ms", func(c *CSV, r *profile.Record) { c.s.maybe(profile.In(r.StallUnion, units.Millisecond)) }},
 	{"mgmt_serial_ms", func(c *CSV, r *profile.Record) { c.s.float(units.InMs(r.MgmtSerial)) }},
+	{"dropped", func(c *CSV, r *profile.Record) { c.s.number(r.Dropped) }},
+	{"substituted", func(c *CSV, r *profile.Record) { c.s.number(r.Substituted) }},
 }
 
 // CreateCSV makes the file; Begin comes next. failed hears of the write that ended

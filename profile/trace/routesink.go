@@ -84,7 +84,7 @@ func (r *RouteSink) Row(row *RouteRow, bytes int64) {
 	s.known(row.Residency)
 	s.text(",")
 	s.number(bytes)
-	s.text(",0,") // no expert is dropped
+	s.text("," + bit(row.Dropped) + ",")
 	s.number(int64(row.TokenID))
 	s.text(",")
 	s.known(row.Predicted)

@@ -34,6 +34,7 @@ type RouteRow struct {
 	TokenID           int32 // -1 where it was not recorded
 	Predicted         int   // 0 no, 1 to 4 by a router so many layers early, 8 and 9 see the sink; -1 nothing was predicted
 	Weight            float32
+	Dropped           bool // it was left out, see the sink; not read back: a replay takes it for used
 }
 
 // RouteRows reads a route trace row by row, in memory that does not grow with the

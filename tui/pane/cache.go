@@ -49,14 +49,19 @@ func (p *cache) Render() []string {
 	if p.of > 0 {
 		per = fmt.Sprintf("run %d:", p.of)
 	}
+	costs := []term.Part{
+		th.Text(1, th.Dim, per),
+		th.Coloured(0, th.Evicted, "evicted", c.EvictionsPerTok.Text(units.Sig, "")),
+		th.Labelled(0, "re-read", c.RereadsPerTok.Text(units.Sig, "")),
+		th.Coloured(0, th.Read, "read", c.ReadPerTok.Text(units.Mebibytes, " MiB")),
+	}
+	if c.Thrifty {
+		costs = append(costs, th.Labelled(0, "dropped", c.DroppedPerTok.Text(units.Sig, "")), th.Labelled(0, "replaced", c.ReplacedPerTok.Text(units.Sig, "")))
+	}
 	return p.fill([]string{
 		p.residency(),
 		th.Row(p.w, 2, p.cycle(), th.Labelled(1, "one layer", units.Mebibytes(c.LayerWorkingSet)+" MiB")),
-		th.Row(p.w, 2,
-			th.Text(1, th.Dim, per),
-			th.Coloured(0, th.Evicted, "evicted", c.EvictionsPerTok.Text(units.Sig, "")),
-			th.Labelled(0, "re-read", c.RereadsPerTok.Text(units.Sig, "")),
-			th.Coloured(0, th.Read, "read", c.ReadPerTok.Text(units.Mebibytes, " MiB"))),
+		th.Row(p.w, 2, costs...),
 		th.Row(p.w, 2,
 			th.Labelled(0, "slots", fmt.Sprintf("%d/%d", c.SlotsUsed, c.Slots)),
 			th.Labelled(1, "arena", units.Mebibytes(c.Arena)+" MiB"),
