@@ -9,6 +9,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
+	"bmoe/engine/model"
 	"bmoe/flashio"
 	"bmoe/internal/conform"
 	"bmoe/profile"
@@ -121,7 +122,7 @@ func TestRecordsAgreeWithThePlainCache(t *testing.T) {
 			for _, sh := range s.file.Shards {
 				c.sizes = append(c.sizes, sh.Size)
 			}
-			s.compute.OnRoute = func(layer, _ int, ids []int32, _ []float32) { c.visit(layer, ids) }
+			s.compute.Watch(&model.Observer{Route: func(layer, _ int, ids []int32, _ []float32) { c.visit(layer, ids) }})
 			var before, after flashio.Stats
 			s.reader.Stats(&before)
 			was, records := c.Record, 0

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/model"
 	"bmoe/internal/conform"
 )
 
@@ -55,7 +56,7 @@ func TestForcedRoute(t *testing.T) {
 	cfg.ForceRoute, routes = writeRoute(t, layers, experts, used-1, inPrompt, decoded)
 	s := open(t, cfg)
 	var got [][]int32
-	s.compute.OnRoute = func(layer, tokens int, ids []int32, _ []float32) {
+	s.compute.Watch(&model.Observer{Route: func(layer, tokens int, ids []int32, _ []float32) {
 		if layer == 0 {
 			got = append(got, make([][]int32, tokens)...)
 		}
@@ -63,7 +64,7 @@ func TestForcedRoute(t *testing.T) {
 			at := len(got) - tokens + i
 			got[at] = append(got[at], ids[i*(used-1):][:used-1]...)
 		}
-	}
+	}})
 	r, err := s.Generate(context.Background(), backend.Request{Text: prompt, MaxTokens: 100})
 	if err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)

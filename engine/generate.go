@@ -223,13 +223,17 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	}
 	s.meter.begin(start)
 	s.tellBegan(&start)
-	s.compute.OnLayer = s.meter.onLayer
 	asked := s.ask(ctx)
-	stop, err := s.generate(ctx, a, sampler, ids, b, limit)
+	stop := stopError
+	err = s.prefill(ctx, ids, b)
+	if err == nil {
+		stop, err = s.decode(ctx, a, sampler, b.request, limit)
+	}
 	asked()
-	s.compute.OnLayer = nil
 	if err == nil {
 		err = s.state.Mark() // the next turn goes on from here
+	} else if ctx.Err() != nil {
+		stop, err = stopCancelled, ctx.Err() // reads fail then that a signal interrupted
 	}
 	s.flush(a, b.request.OnDelta)
 	s.meter.end()
@@ -264,14 +268,9 @@ func (s *Session) room(limit int) []int32 {
 	return s.idsRoom
 }
 
-// generate prefills the prompt and decodes until something ends it.
-func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampler, ids []int32, b *beginning, limit int) (stop string, err error) {
-	failed := func(err error) (string, error) {
-		if ctx.Err() != nil {
-			return stopCancelled, ctx.Err()
-		}
-		return stopError, err
-	}
+// prefill computes what the state lacks of the prompt, a batch at a time. It marks the
+// state where the next turns may go back to, and leaves the logits of the last id.
+func (s *Session) prefill(ctx context.Context, ids []int32, b *beginning) error {
 	tell := func(done int) {
 		if f := b.request.OnPrefill; f != nil {
 			f(done, len(ids)-b.base)
@@ -289,24 +288,30 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 			logits = s.logits
 		}
 		if err := s.forward(ctx, ids[at:at+n], logits); err != nil {
-			return failed(err)
+			return err
 		}
 		at += n
 		if len(marks) > 0 && at == marks[0] {
 			marks = marks[1:]
 			if err := s.state.Mark(); err != nil {
-				return failed(err)
+				return err
 			}
 		}
 		s.meter.prefilled(at - b.base)
 		tell(at - b.base)
 	}
+	return nil
+}
+
+// decode chooses tokens, passes their text on and computes the next one's logits,
+// until something ends the answer: stop says what.
+func (s *Session) decode(ctx context.Context, a *answer, sampler *sample.Sampler, r backend.Request, limit int) (stop string, err error) {
 	s.decoding(true)
 	defer s.decoding(false)
 	for step := 1; ; step++ {
 		id, err := sampler.Sample(s.logits)
 		if err != nil {
-			return failed(fmt.Errorf("token %d: %w", step, err))
+			return stopError, fmt.Errorf("token %d: %w", step, err)
 		}
 		if s.text.Tokenizer.IsEOG(id) {
 			if step == 1 {
@@ -327,15 +332,15 @@ func (s *Session) generate(ctx context.Context, a *answer, sampler *sample.Sampl
 				a.walls = append(a.walls, float32(units.InSeconds(a.record.Wall)))
 			}
 		}
-		s.emit(a, id, step, b.request.OnDelta)
+		s.emit(a, id, step, r.OnDelta)
 		switch {
-		case step == limit && limit == b.request.MaxTokens:
+		case step == limit && limit == r.MaxTokens:
 			return stopLength, nil
 		case step == limit:
 			return stopContext, nil
 		}
 		if err := s.forward(ctx, a.ids[step-1:step], s.logits); err != nil {
-			return failed(err)
+			return stopError, err
 		}
 	}
 }

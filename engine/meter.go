@@ -8,6 +8,7 @@ import (
 
 	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
+	"bmoe/engine/model"
 	"bmoe/engine/pool"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
@@ -34,7 +35,7 @@ var _ [profile.MaxLanes - flashio.MaxLanes]struct{}
 type meter struct {
 	session *Session
 	rec     *profile.Recorder
-	onLayer func(layer int, x []float32) // m.layer, bound once
+	layers  model.Observer // hears of every layer while there is a run
 	process *host.Process
 	thermal *host.Thermal
 	load    *host.Load
@@ -98,7 +99,7 @@ func (m *meter) close() error {
 // opened fills in what opening has settled.
 func (m *meter) opened(s *Session) {
 	m.session = s
-	m.onLayer = m.layer
+	m.layers.Layer = m.layer
 	m.loaded = clock.Now() - m.opening
 	info := s.arch.Info()
 	shape := s.shape
@@ -209,6 +210,7 @@ func (m *meter) begin(start profile.Start) {
 	m.seen = m.part
 	m.gauge()
 	m.rec.Begin(start, &m.gauges)
+	s.compute.Watch(&m.layers)
 }
 
 // prefilled counts finished prompt tokens.
@@ -248,6 +250,7 @@ func (m *meter) token(id int32, r *profile.Record) {
 
 // end closes a run's account.
 func (m *meter) end() {
+	m.session.compute.Unwatch(&m.layers)
 	m.endPart()
 	m.look()
 	gc := m.gcShare()

@@ -10,6 +10,7 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert/policy"
+	"bmoe/engine/model"
 	"bmoe/internal/conform"
 )
 
@@ -126,7 +127,7 @@ func TestReplayAgrees(t *testing.T) {
 			}
 			d := policy.NewDirectory(s.shape, cfg.Cache.Bytes-s.shape.Reserve(cfg.Cache.Bytes), p)
 			var plan policy.Plan
-			s.compute.OnRoute = func(layer, tokens int, ids []int32, _ []float32) { d.Visit(layer, tokens, slices.Clone(ids), &plan) }
+			s.compute.Watch(&model.Observer{Route: func(layer, tokens int, ids []int32, _ []float32) { d.Visit(layer, tokens, slices.Clone(ids), &plan) }})
 			for _, text := range []string{prompt, "The sea"} {
 				s.NewChat()
 				if r, err := s.Generate(context.Background(), backend.Request{Text: text, MaxTokens: 24}); err != nil || r.Err != nil {

@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/engine/expert/policy"
 	"bmoe/engine/gguf/synth"
+	"bmoe/engine/model"
 	"bmoe/internal/conform"
 	"bmoe/profile/trace"
 )
@@ -48,7 +49,7 @@ func recordRoutes(t testing.TB, cfg Config, n int, prompts ...string) *routed {
 	info := s.arch.Info()
 	r := &recorder{routed: &routed{layers: info.MoELayers(), experts: info.Experts.Experts, used: info.Experts.Used}}
 	s.compute.Ahead = r
-	s.compute.OnRoute = func(layer, tokens int, ids []int32, _ []float32) {
+	s.compute.Watch(&model.Observer{Route: func(layer, tokens int, ids []int32, _ []float32) {
 		if layer == 0 {
 			r.tokens = append(r.tokens, r.now...)
 			r.now = make([]routedToken, tokens)
@@ -60,7 +61,7 @@ func recordRoutes(t testing.TB, cfg Config, n int, prompts ...string) *routed {
 		for i := range r.now {
 			r.now[i].ids = append(r.now[i].ids, ids[i*r.used:][:r.used]...)
 		}
-	}
+	}})
 	for _, p := range prompts {
 		s.NewChat()
 		run, err := s.Generate(context.Background(), backend.Request{Text: p, MaxTokens: n})

@@ -6,6 +6,7 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
+	"bmoe/engine/model"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/host"
@@ -57,9 +58,10 @@ func (s *Session) Trace(t Traces) {
 	for i, layer := range h.Layers {
 		w.place[layer] = i
 	}
+	hears := &model.Observer{}
 	if t.Route != nil {
 		t.Route.Begin(h, s.arch.Info().Layers, s.denseBytes(h.Layers))
-		s.compute.OnRoute = w.route
+		hears.Route = w.route
 		w.seen = make([]int64, h.Experts)
 		if s.streamer != nil {
 			s.streamer.Annotate(true)
@@ -74,8 +76,9 @@ func (s *Session) Trace(t Traces) {
 	}
 	if t.Compute != nil {
 		t.Compute.Begin(about)
-		s.compute.OnStep = w.step
+		hears.Step = w.step
 	}
+	s.compute.Watch(hears)
 }
 
 // routeHead describes the model for a route trace.

@@ -63,10 +63,6 @@ type Compute struct {
 	Experts  expert.Source
 	// Rows reads the tables that are gathered from; only models with such tables need it.
 	Rows expert.Rows
-	// OnRoute, if set, learns of every layer's routing when its experts have been
-	// looked up: ids and weights are [tokens x k] token-major, in rank order, valid
-	// during the call. What Thrift leaves out comes last.
-	OnRoute func(layer, tokens int, ids []int32, weights []float32)
 	// Force, if set, replaces what the router chose for the token at a position:
 	// ids and weights, in rank order, are its to overwrite. It is called by all
 	// workers at once.
@@ -75,17 +71,62 @@ type Compute struct {
 	Thrift *Thrift
 	// Ahead, if set, hears in decode what the routers of later layers say early.
 	Ahead Ahead
-	// OnStep, if set, learns of the end of every step of a pass: what it was, and its
-	// layer, -1 for what is of none. It is for whoever times them.
-	OnStep func(layer int, op string)
-	// OnLayer, if set, learns of the residual stream after every layer, [tokens x embd].
-	OnLayer func(layer int, x []float32)
+
+	observers []*Observer
 }
 
-// stepped tells of a step's end whoever wants to know.
+// Observer hears of forward passes as they go, on the goroutine that runs them. A
+// field may be nil. What it is given is valid during the call.
+type Observer struct {
+	// Route learns of every layer's routing when its experts have been looked up:
+	// ids and weights are [tokens x k] token-major, in rank order. What Thrift leaves
+	// out comes last.
+	Route func(layer, tokens int, ids []int32, weights []float32)
+	// Layer learns of the residual stream after every layer, [tokens x embd].
+	Layer func(layer int, x []float32)
+	// Step learns of the end of every step of a pass: what it was, and its layer, -1
+	// for what is of none. It is for whoever times them.
+	Step func(layer int, op string)
+}
+
+// Watch has an observer told from now on. It is called between passes.
+func (c *Compute) Watch(o *Observer) { c.observers = append(c.observers, o) }
+
+// Unwatch ends that.
+func (c *Compute) Unwatch(o *Observer) {
+	c.observers = slices.DeleteFunc(c.observers, func(have *Observer) bool { return have == o })
+}
+
+// routed tells of a layer's routing.
+func (c *Compute) routed(layer, tokens int, ids []int32, weights []float32) {
+	for _, o := range c.observers {
+		if o.Route != nil {
+			o.Route(layer, tokens, ids, weights)
+		}
+	}
+}
+
+// layered tells of a layer's end.
+func (s *stream) layered(layer int) {
+	settled := false
+	for _, o := range s.observers {
+		if o.Layer == nil {
+			continue
+		}
+		if !settled {
+			s.settle()
+			settled = true
+		}
+		o.Layer(layer, s.x[:s.n*s.width()])
+	}
+}
+
+// stepped tells of a step's end.
 func (c *Compute) stepped(layer int, op string) {
-	if c.OnStep != nil {
-		c.OnStep(layer, op)
+	for _, o := range c.observers {
+		if o.Step != nil {
+			o.Step(layer, op)
+		}
 	}
 }
 

@@ -196,7 +196,7 @@ func TestExactLogits(t *testing.T) {
 			g := conform.Load(t, name)
 			m := load(t, conform.File(t, path+".gguf"), kernel.Exact, 1, 32)
 			routes := map[int][]int32{}
-			m.c.OnRoute = func(layer, _ int, ids []int32, _ []float32) { routes[layer] = append(routes[layer], ids...) }
+			m.c.Watch(&Observer{Route: func(layer, _ int, ids []int32, _ []float32) { routes[layer] = append(routes[layer], ids...) }})
 			want := conform.Floats(t, name+".exact.f32")
 			tolerance := 2e-4
 			if strings.HasPrefix(path, "quants/") {
@@ -238,7 +238,7 @@ func TestFastLogits(t *testing.T) {
 			g := conform.Load(t, name)
 			m := load(t, conform.File(t, path+".gguf"), kernel.Fast, 2, 32)
 			routes := map[int][]int32{}
-			m.c.OnRoute = func(layer, _ int, ids []int32, _ []float32) { routes[layer] = append(routes[layer], ids...) }
+			m.c.Watch(&Observer{Route: func(layer, _ int, ids []int32, _ []float32) { routes[layer] = append(routes[layer], ids...) }})
 			reference, routing := name+".kv_f32_fa_off.f32", g.Routing.Layers
 			if len(g.Runs) == 0 { // no other engine ran it: rounding is all that lies between
 				reference, routing = name+".exact.f32", g.Exact.Routing.Layers
@@ -326,7 +326,7 @@ func TestHiddenStates(t *testing.T) {
 			want := conform.Floats(t, g.Exact.Hidden.File)
 			size := len(want) / m.arch.Info().Layers // all streams of the residual
 			layers := 0
-			m.c.OnLayer = func(layer int, x []float32) {
+			m.c.Watch(&Observer{Layer: func(layer int, x []float32) {
 				layers++
 				tolerance := 2e-4
 				if strings.HasPrefix(name, "gemma4") {
@@ -335,7 +335,7 @@ func TestHiddenStates(t *testing.T) {
 				if most, _ := diff(t, x, want[layer*size:][:size]); most > tolerance {
 					t.Errorf("layer %d: the residual stream differs by up to %g", layer, most)
 				}
-			}
+			}})
 			m.eval(t, g.Tokens, 32, attn.KVF32)
 			if layers*size != len(want) || size < len(g.Tokens)*g.Embd {
 				t.Errorf("%d layers were computed, the golden has %d", layers, len(want)/size)

@@ -166,10 +166,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 			}
 			s.stepped(i, b.op)
 		}
-		if s.OnLayer != nil {
-			s.settle()
-			s.OnLayer(i, s.x[:s.n*s.width()])
-		}
+		s.layered(i)
 	}
 	d.head(logits)
 	s.stepped(-1, "head")

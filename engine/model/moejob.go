@@ -126,9 +126,7 @@ func (m *moeJob) run(s *stream, b *moe) error {
 	m.group(ids[:n*k])
 	s.Pool.Enter(0, prev)
 	s.stepped(b.layer, "acquire")
-	if s.OnRoute != nil {
-		s.OnRoute(b.layer, n, ids, weights)
-	}
+	s.routed(b.layer, n, ids, weights)
 	if n == 1 && s.Ahead != nil {
 		if lead := s.Ahead.Lead(); lead > 0 {
 			m.ahead.run(s, b, lead, s.Ahead)

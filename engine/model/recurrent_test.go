@@ -71,11 +71,12 @@ func TestRecurrentLayersGoBack(t *testing.T) {
 			back(5)
 			back(9) // there is no nearer mark
 			ctx, cancel := context.WithCancel(context.Background())
-			m.c.OnLayer = func(int, []float32) { cancel() }
+			stop := &Observer{Layer: func(int, []float32) { cancel() }}
+			m.c.Watch(stop)
 			if err := m.arch.Forward(ctx, st, ids[:3], nil); !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
-			m.c.OnLayer = nil
+			m.c.Unwatch(stop)
 			back(len(ids))
 			other := open()
 			forward(other, ids[7:])

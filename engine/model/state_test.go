@@ -248,11 +248,12 @@ func TestRewoundStateGivesTheSameLogits(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	m.c.OnLayer = func(int, []float32) { cancel() }
+	stop := &Observer{Layer: func(int, []float32) { cancel() }}
+	m.c.Watch(stop)
 	if _, err := logits(ctx, 7, 8, 9); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	m.c.OnLayer = nil
+	m.c.Unwatch(stop)
 	if _, err := logits(context.Background(), 7); !errors.Is(err, errDirty) {
 		t.Errorf("after a cancelled pass the state goes on: %v", err)
 	}
