@@ -42,6 +42,7 @@ type Config struct {
 	IOEngine    string // lanes or uring
 	NoDirect    bool
 	Overlap     bool
+	LoadAll     bool // read every expert of every layer for each token
 	Dense       DensePolicy
 	ReleaseMmap bool
 

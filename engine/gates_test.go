@@ -97,6 +97,8 @@ func TestOneText(t *testing.T) {
 					"half":                         with(small, func(c *Config) { c.Cache.Bytes *= 2 }),
 					"serial":                       with(streamed, func(c *Config) { c.Overlap = false }),
 					"simulated host":               with(streamed, func(c *Config) { c.SimulateHost = "ntfs" }),
+					"whole layers":                 with(small, func(c *Config) { c.LoadAll = true }),
+					"whole layers, serial":         with(small, func(c *Config) { c.LoadAll, c.Overlap = true, false }),
 					"one layer, batch 1, 1 thread": with(small, func(c *Config) { c.UBatch, c.Threads = 1, 1 }),
 				}
 				for lead := range 3 {

@@ -139,7 +139,7 @@ func (s *Session) tokenBytes() int64 {
 		}
 	}
 	for _, b := range s.shape.Bytes {
-		n += b * int64(s.shape.Used)
+		n += b * int64(s.arch.Info().Experts.Used)
 	}
 	return n
 }

@@ -188,6 +188,9 @@ func (s *Session) openFile(ctx context.Context) error {
 	if s.shape, err = info.Experts.Shape(s.files); err != nil {
 		return err
 	}
+	if s.cfg.LoadAll && s.cfg.Stream {
+		s.shape.Used = s.shape.Experts
+	}
 	if s.cfg.Ctx == 0 {
 		s.cfg.Ctx = min(info.Context, defaultCtx)
 	}
@@ -314,6 +317,12 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 		s.compute.Experts = expert.NewMapped(layout, s.shards())
 		return nil
 	}
+	if s.cfg.LoadAll {
+		s.cfg.Cache = Budget{}
+		if free, known := s.memoryForCache(); known && s.shape.LayerWorkingSet() > free-s.demand().total() {
+			return &backend.SettingError{Setting: "load-all", Value: backend.On, Problem: "all experts of a layer: " + tooMuch(s.shape.LayerWorkingSet(), free, s.demand(), s.cfg.Ctx)}
+		}
+	}
 	var err error
 	if s.cfg.Cache, err = s.budget(s.cfg.Cache); err != nil {
 		return err
@@ -326,7 +335,7 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 		return err
 	}
 	if s.streamer, err = expert.NewStreamer(s.files, layout, expert.Options{Budget: s.slotBudget(s.cfg.Cache), Policy: p, Overlap: s.cfg.Overlap,
-		Reserve: s.shape.Reserve(s.slotBudget(s.cfg.Cache)), Vocab: s.arch.Info().Vocab}); err != nil {
+		Reserve: s.shape.Reserve(s.slotBudget(s.cfg.Cache)), Vocab: s.arch.Info().Vocab, WholeLayers: s.cfg.LoadAll}); err != nil {
 		return err
 	}
 	s.streamer.SetReader(s.reader)

@@ -66,7 +66,7 @@ var settings = table{
 		field: whole{at: func(c *Config) *int { return &c.ExpertsUsed }, least: 1, most: math.MaxInt16, chosen: true}},
 	{Setting: backend.Setting{Name: "drop-cold", Flag: "drop-cold-experts", Section: sectionModel, Live: true, Lossy: true,
 		Help: "in an answer, leave out experts that are not in the cache and have less than this share of the token's weights; 0: none"},
-		field: number{func(c *Config) *float64 { return &c.DropCold }, 0, 1, "0 to 1"}, idle: streamIdle, apply: (*Session).applyThrift},
+		field: number{func(c *Config) *float64 { return &c.DropCold }, 0, 1, "0 to 1"}, idle: cacheIdle, apply: (*Session).applyThrift},
 	{Setting: backend.Setting{Name: "drop-renorm", Flag: "drop-renorm", Section: sectionModel, Live: true, Lossy: true,
 		Help: "with {drop-cold}: give the weights that are left the sum of all"},
 		field: toggle(func(c *Config) *bool { return &c.DropRenorm }), idle: renormIdle, apply: (*Session).applyThrift},
@@ -100,7 +100,7 @@ var settings = table{
 	{Setting: backend.Setting{Name: "cache", Flag: "cache-mb", Section: sectionStreaming, Live: true,
 		Help: "most that the expert cache takes, in MiB; 0: what one layer needs, and nothing is kept; or auto: what memory allows beside the rest, and for the demo model 40 % of what its experts take there"},
 		field: budget(func(c *Config) *Budget { return &c.Cache }),
-		idle:  streamIdle, apply: (*Session).applyCache, step: (*Session).stepCache},
+		idle:  cacheIdle, apply: (*Session).applyCache, step: (*Session).stepCache},
 	{Setting: backend.Setting{Name: "cache-floor", Flag: "cache-floor-mb", Unit: "MiB", Section: sectionStreaming,
 		Help: "least that an automatic budget is, in MiB; 0: no bound"},
 		field: whole{at: func(c *Config) *int { return &c.CacheFloor }, least: 0, most: math.MaxInt32}, idle: autoIdle},
@@ -109,10 +109,10 @@ var settings = table{
 		field: whole{at: func(c *Config) *int { return &c.CacheCeil }, least: 0, most: math.MaxInt32}, idle: autoIdle},
 	{Setting: backend.Setting{Name: "force-cache", Flag: "force-cache", Section: sectionStreaming,
 		Help: "take the budget even if it cannot work well"},
-		field: toggle(func(c *Config) *bool { return &c.ForceCache }), idle: streamIdle},
+		field: toggle(func(c *Config) *bool { return &c.ForceCache }), idle: cacheIdle},
 	{Setting: backend.Setting{Name: "cache-policy", Flag: "cache-policy", Section: sectionStreaming, Live: true,
 		Help: "which experts stay: lru: the last used; harmonic: those used often and lately; lookalike: the same, and those that followed tokens routed like this one; auto: whichever of these would have read least lately"},
-		field: word{func(c *Config) *string { return &c.CachePolicy }, policy.Names()}, idle: streamIdle, apply: (*Session).applyPolicy},
+		field: word{func(c *Config) *string { return &c.CachePolicy }, policy.Names()}, idle: cacheIdle, apply: (*Session).applyPolicy},
 	{Setting: backend.Setting{Name: "overlap", Flag: "overlap", Section: sectionStreaming, Live: true,
 		Help: "compute the experts that are there while others are read"},
 		field: toggle(func(c *Config) *bool { return &c.Overlap }), idle: streamIdle, apply: (*Session).applyOverlap},
@@ -125,6 +125,9 @@ var settings = table{
 	{Setting: backend.Setting{Name: "prefetch", Flag: "prefetch", Section: sectionStreaming, Live: true,
 		Help: "read ahead what the token before was given in so many layers; it is what the cache holds anyway, and there for comparison only"},
 		field: whole{at: func(c *Config) *int { return &c.Prefetch }, least: 0, most: 64}, idle: guessIdle, apply: (*Session).applyForesight},
+	{Setting: backend.Setting{Name: "load-all", Flag: "load-all", Section: sectionStreaming,
+		Help: "read every expert of every layer for each token and keep none: what streaming costs that does not look at the router"},
+		field: toggle(func(c *Config) *bool { return &c.LoadAll }), idle: streamIdle},
 	{Setting: backend.Setting{Name: "io-engine", Flag: "io-engine", Section: sectionStreaming,
 		Help: "lanes: blocking reads; uring: Linux io_uring"},
 		field: word{func(c *Config) *string { return &c.IOEngine }, []string{"lanes", "uring"}}, idle: lanesIdle},
@@ -186,12 +189,20 @@ func streamIdle(c *Config) string {
 	return "nothing is streamed with {moe-stream=off}"
 }
 
+// cacheIdle is the reason of what only matters while experts are kept.
+func cacheIdle(c *Config) string {
+	if c.Stream && c.LoadAll {
+		return "with {load-all=on} nothing is kept: there is room for one layer"
+	}
+	return streamIdle(c)
+}
+
 // renormIdle is the reason of what shares out the weights of experts that are left out.
 func renormIdle(c *Config) string {
 	if c.Stream && c.DropCold == 0 {
 		return "no expert is left out with {drop-cold=0}"
 	}
-	return streamIdle(c)
+	return cacheIdle(c)
 }
 
 // substituteIdle is the reason of what asks the router for another expert.
@@ -199,15 +210,15 @@ func substituteIdle(c *Config) string {
 	if c.Stream && c.ForceRoute != "" {
 		return "under {force-route} no router is asked"
 	}
-	return streamIdle(c)
+	return cacheIdle(c)
 }
 
 // autoIdle is the reason of what bounds an automatic budget.
 func autoIdle(c *Config) string {
-	if c.Stream && !c.Cache.Auto {
+	if c.Stream && !c.LoadAll && !c.Cache.Auto {
 		return "the budget is given: {cache=" + strconv.FormatInt(c.Cache.MiB(), 10) + "}"
 	}
-	return streamIdle(c)
+	return cacheIdle(c)
 }
 
 // guessIdle is the reason of what guesses which experts will be needed.
@@ -215,6 +226,8 @@ func guessIdle(c *Config) string {
 	switch {
 	case !c.Stream:
 		return streamIdle(c)
+	case c.LoadAll:
+		return "with {load-all=on} nothing is guessed: all is read"
 	case !c.Overlap:
 		return "with {overlap=off} nothing is read while anything is computed"
 	case c.ForceRoute != "":

@@ -19,7 +19,7 @@ func (s *Session) economise() {
 	if s.forced != nil {
 		t.Substitute = 0
 	}
-	if s.streamer == nil {
+	if s.streamer == nil || s.cfg.LoadAll {
 		t.Drop, t.Substitute = 0, 0
 		return
 	}

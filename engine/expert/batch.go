@@ -39,6 +39,7 @@ type Batch struct {
 	plan     policy.Plan
 	items    []item    // room for all experts of a layer
 	n        int       // of them, in this batch
+	unused   int       // of those, the last, which are read and not computed
 	streamer *Streamer // nil when computed from a mapping
 	serial   bool      // nothing is ready while a read is in flight
 	known    bool      // every item was a hit
@@ -81,13 +82,13 @@ func (b *Batch) init(n int) {
 
 // begin starts a new view of n experts.
 func (b *Batch) begin(layer, n int) {
-	b.layer, b.n, b.err, b.computed = layer, n, nil, 0
+	b.layer, b.n, b.unused, b.err, b.computed = layer, n, 0, nil, 0
 	b.left.Store(int32(n))
 	b.failed.Store(false)
 }
 
-// Len returns the number of experts.
-func (b *Batch) Len() int { return b.n }
+// Len returns the number of experts that are to be computed.
+func (b *Batch) Len() int { return b.n - b.unused }
 
 // Expert returns the id of the i-th expert.
 func (b *Batch) Expert(i int) int32 { return b.items[i].expert }
@@ -197,19 +198,26 @@ func (b *Batch) Release() error {
 	if s == nil {
 		return nil
 	}
-	if b.left.Load() == 0 {
+	done := b.left.Load() == 0
+	if done && b.unused == 0 {
 		if !b.known {
 			s.leave(b)
 		}
 		return nil
 	}
-	s.drop(b)
+	if !done {
+		s.drop(b)
+	}
 	for {
 		seq := b.Seq()
 		if !b.InFlight() {
 			break
 		}
 		b.Wait(seq)
+	}
+	if done && !b.Failed() {
+		s.leave(b)
+		return nil
 	}
 	s.settle(b)
 	s.leave(b)

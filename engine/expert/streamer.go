@@ -20,6 +20,10 @@ type Options struct {
 
 	Reserve int64 // of the budget: slots for experts that are read before they are asked for
 	Vocab   int   // tokens of the vocabulary, for guesses by their ids
+
+	// WholeLayers reads every expert of every layer anew, whatever is needed of it: what
+	// streaming costs that knows nothing of routes. The budget is to hold a layer.
+	WholeLayers bool
 }
 
 // Stats is what a streamer has counted. Bytes are logical unless a name says
@@ -51,7 +55,8 @@ type Streamer struct {
 	ahead  int64
 	vocab  int
 	fore   forecast
-	notes  []Note // by expert, of the latest batch; nil: nobody wants them
+	bank   []int32 // all experts of the layer, if whole layers are read
+	notes  []Note  // by expert, of the latest batch; nil: nobody wants them
 
 	// OnRead, if set, learns of every read that is over, on a lane's goroutine and with
 	// the streamer locked: it must be quick and ask the streamer nothing.
@@ -85,6 +90,9 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.WholeLayers {
+		shape.Used = shape.Experts
+	}
 	starts, err := l.starts(files)
 	if err != nil {
 		return nil, err
@@ -92,6 +100,9 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 	s := &Streamer{files: files, layout: l, starts: starts, shape: shape, slotOf: make([]*slot, shape.Keys()), ahead: o.Reserve, vocab: o.Vocab,
 		dir: policy.NewDirectory(shape, o.Budget-o.Reserve, o.Policy), curve: policy.NewCurve(shape)}
 	s.quiet.L = &s.mu
+	if o.WholeLayers {
+		s.bank = make([]int32, 0, l.Experts)
+	}
 	s.fore.init(shape)
 	pools := s.dir.Pools()
 	for i, n := range pools.Bytes {
@@ -135,13 +146,23 @@ func (s *Streamer) SetPolicy(p policy.Policy) { s.dir.SetPolicy(p) }
 // Acquire implements Source.
 func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	b := &s.batch
+	wanted := 0
+	if s.bank != nil {
+		wanted = s.wholeLayer(ids)
+		tokens, ids = 1, s.bank
+	} else {
+		s.curve.Visit(layer, ids, s.counts)
+	}
 	s.dir.Visit(layer, tokens, ids, &b.plan)
-	s.curve.Visit(layer, ids, s.counts)
 	if s.notes != nil {
 		s.note(layer)
 	}
 	hits := 0
 	b.begin(layer, len(b.plan.Steps))
+	if s.bank != nil {
+		b.unused = b.n - wanted
+		b.left.Store(int32(wanted))
+	}
 	for i, step := range b.plan.Steps {
 		it := &b.items[i]
 		it.key, it.expert, it.late, it.fresh = step.Key, int32(int(step.Key)-layer*s.layout.Experts), false, false
@@ -172,6 +193,30 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 		s.pump()
 	}
 	return b
+}
+
+// wholeLayer empties the cache and puts all experts of a layer into s.bank, those
+// that are wanted first. It returns how many these are.
+func (s *Streamer) wholeLayer(ids []int32) (wanted int) {
+	for k, sl := range s.slotOf {
+		if sl != nil {
+			s.dir.Forget(policy.Key(k))
+			s.give(sl)
+		}
+	}
+	s.bank = s.bank[:0]
+	for _, e := range ids {
+		if !slices.Contains(s.bank, e) {
+			s.bank = append(s.bank, e)
+		}
+	}
+	wanted = len(s.bank)
+	for e := range int32(s.layout.Experts) {
+		if !slices.Contains(s.bank[:wanted], e) {
+			s.bank = append(s.bank, e)
+		}
+	}
+	return wanted
 }
 
 // evict frees the slots of those who were evicted from outside the batch. Who is
