@@ -63,10 +63,14 @@ func TestTraceReplays(t *testing.T) {
 		"demo":           {demoConfig().Model, 9},
 		"mixed types":    {mixedModel(t), 2},
 		"a single layer": {conform.File(t, "quants/qwen3moe-q-Q4_K_M.gguf"), 1},
+		"left out":       {demoConfig().Model, 9},
 	} {
 		cfg := DefaultConfig()
 		cfg.Model, cfg.Raw, cfg.UBatch = c.path, true, 7
 		budget := Budget{Bytes: int64(c.layers * float64(layerBytes(t, cfg)))}
+		if model == "left out" {
+			cfg.DropCold, cfg.Substitute = 0.3, 0.2
+		}
 		for _, name := range policy.Names() {
 			for _, ahead := range []bool{false, true} {
 				cfg.CachePolicy, cfg.Cache = name, budget

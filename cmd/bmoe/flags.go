@@ -110,8 +110,8 @@ func (o *options) sections() []section {
 	}
 
 	s = begin("Output")
-	s.BoolVar(&o.progress, "progress", false, "BMOE_* lines on standard output, one JSON object each (docs/cli.md)")
-	s.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else")
+	s.BoolVar(&o.progress, "progress", false, "BMOE_* lines on standard output, one JSON object each (docs/telemetry.md)")
+	s.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else (docs/telemetry.md)")
 	s.text("csv", "", &o.csv, "PATH", "write a row for each decoded token; with --ab one for each run (docs/telemetry.md)")
 	s.text("route-trace", "", &o.routeTrace, "PATH", "write which experts each token was given, for bmoe-replay (docs/telemetry.md)")
 	s.text("io-trace", "", &o.ioTrace, "PATH", "write a row for every read of an expert (docs/telemetry.md)")

@@ -47,6 +47,11 @@ func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
 		if err != nil {
 			return err
 		}
+		if n > 0 && rows.Passes == passes {
+			if err := ordered(rows, &last, &row); err != nil {
+				return err
+			}
+		}
 		token := n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Step != last.Step
 		if n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Place != last.Place || row.Phase == 1 && token || rows.Passes != passes {
 			if err := g.flush(); err != nil {
@@ -65,12 +70,42 @@ func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
 		} else if token {
 			g.b.Tokens++
 		}
+		if last = row; row.Dropped {
+			continue // nobody asked for it
+		}
 		if row.Rank != 0 && len(g.b.Touches)%rows.Used != row.Rank || row.Rank == 0 && len(g.b.Touches)%rows.Used != 0 {
 			return fmt.Errorf("turn %d, step %d, layer %d: slot %d is out of order: rows of one token and layer must stand together", row.Turn, row.Step, rows.Layers[row.Place], row.Rank)
 		}
+		if len(g.b.Touches) == mostTouches {
+			return fmt.Errorf("turn %d, layer %d: more than %d rows of one batch", row.Turn, rows.Layers[row.Place], mostTouches)
+		}
 		g.touch(Key(row.Place*rows.Experts+row.Expert), row.Residency)
-		last = row
 	}
+}
+
+// mostTouches bounds what is gathered of one batch.
+const mostTouches = 1 << 24
+
+// ordered refuses a row that comes twice, or before the one that it follows.
+func ordered(rows *trace.RouteRows, last, row *trace.RouteRow) error {
+	behind := func(what string, n, than int) error {
+		return fmt.Errorf("turn %d, step %d, layer %d, slot %d: %s %d comes after %s %d: rows are missing their order", row.Turn, row.Step, rows.Layers[row.Place], row.Rank, what, n, what, than)
+	}
+	switch {
+	case row.Turn < last.Turn:
+		return behind("turn", row.Turn, last.Turn)
+	case row.Turn > last.Turn:
+	case row.Phase < last.Phase:
+		return behind("phase", row.Phase, last.Phase)
+	case row.Phase > last.Phase:
+	case row.Step < last.Step && (row.Phase == 1 || row.Place == last.Place):
+		return behind("step", row.Step, last.Step)
+	case row.Step == last.Step && row.Place < last.Place:
+		return behind("layer", rows.Layers[row.Place], rows.Layers[last.Place])
+	case row.Step == last.Step && row.Place == last.Place && row.Rank <= last.Rank:
+		return fmt.Errorf("turn %d, step %d, layer %d, slot %d comes twice, or out of order", row.Turn, row.Step, rows.Layers[row.Place], row.Rank)
+	}
+	return nil
 }
 
 // grouper gathers the rows of a batch.

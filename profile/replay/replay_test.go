@@ -122,12 +122,20 @@ func TestWhatCannotBeReplayed(t *testing.T) {
 	for want, c := range map[string]struct {
 		text, policy string
 	}{
-		`unknown policy "lur"; known: belady, lfu`:        {small, "lur"},
-		"it ends before the first route":                  {strings.Split(small, "turn,")[0], "lru"},
-		"line 3: layer 0 has no expert_bytes":             {strings.Replace(small, " expert_bytes=10", "", 1), "lru"},
-		"line 1: not a route trace":                       {strings.TrimPrefix(small, "# route_trace v1\n"), "lru"},
-		"turn 0, step 3, layer 0: slot 1 is out of order": {small + "0,1,3,0,1,2,0.5\n", "lru"},
-		"line 6: expert 4 of 4":                           {small + "0,1,3,0,0,4,0.5\n", "lru"},
+		`unknown policy "lur"; known: belady, lfu`:                     {small, "lur"},
+		"it ends before the first route":                               {strings.Split(small, "turn,")[0], "lru"},
+		"line 3: layer 0 has no expert_bytes":                          {strings.Replace(small, " expert_bytes=10", "", 1), "lru"},
+		"line 1: not a route trace":                                    {strings.TrimPrefix(small, "# route_trace v1\n"), "lru"},
+		"turn 0, step 3, layer 0: slot 1 is out of order":              {small + "0,1,3,0,1,2,0.5\n", "lru"},
+		"turn 0, step 3, layer 0, slot 1 comes twice":                  {small + "0,1,3,0,0,1,0.5\n0,1,3,0,1,2,0.5\n0,1,3,0,1,3,0.5\n", "lru"},
+		"turn 0, step 3, layer 0, slot 0: step 3 comes after step 4":   {small + "0,1,4,0,0,1,0.5\n0,1,4,0,1,2,0.5\n0,1,3,0,0,1,0.5\n", "lru"},
+		"turn 0, step 3, layer 0, slot 0: layer 0 comes after layer 1": {small + "0,1,3,1,0,1,0.5\n0,1,3,1,1,2,0.5\n0,1,3,0,0,1,0.5\n", "lru"},
+		"turn 0, step 0, layer 0, slot 0: phase 0 comes after phase 1": {small + "0,1,3,0,0,1,0.5\n0,1,3,0,1,2,0.5\n0,0,0,0,0,1,0.5\n", "lru"},
+		"turn 0, step 3, layer 0, slot 0: turn 0 comes after turn 1":   {small + "1,1,3,0,0,1,0.5\n1,1,3,0,1,2,0.5\n0,1,3,0,0,1,0.5\n", "lru"},
+		"turn 0, step 3, layer 0, slot 0 comes twice, or out of order": {small + "0,1,3,0,0,1,0.5\n0,1,3,0,1,2,0.5\n0,1,3,0,0,1,0.5\n0,1,3,0,1,2,0.5\n", "lru"},
+		"line 5: the column step stands twice":                         {strings.Replace(small, "weight\n", "weight,step\n", 1), "lru"},
+		"line 6: 6 cells, the column weight is missing":                {small + "0,1,3,0,0,1\n", "lru"},
+		"line 6: expert 4 of 4":                                        {small + "0,1,3,0,0,4,0.5\n", "lru"},
 	} {
 		if _, _, err := Run(text(c.text), []Case{{Policy: c.policy, Budget: 100}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -16,10 +16,7 @@ const maxCellsLine = 1 << 16
 // cells reads a file of rows by the names of its columns, in memory that does not
 // grow with the file.
 type cells struct {
-	in     *bufio.Reader
-	mark   string // how the file begins
-	n      int    // the line read last
-	cut    bool   // it has no end
+	lines
 	names  []string
 	row    [][]byte
 	column []int // of each name that was asked for; -1: the file has none
@@ -27,9 +24,9 @@ type cells struct {
 
 // openCells reads up to the line of the columns. All of names must be there.
 func openCells(from io.Reader, what, mark string, names ...string) (*cells, error) {
-	c := &cells{in: bufio.NewReaderSize(from, maxCellsLine), mark: mark}
+	c := &cells{lines: lines{in: bufio.NewReaderSize(from, maxCellsLine)}}
 	for {
-		line, err := c.line()
+		line, err := c.lines.next()
 		if err == io.EOF {
 			return nil, fmt.Errorf("it ends before the line that names the columns of %s", what)
 		}
@@ -76,18 +73,25 @@ func once(names []string) error {
 	return nil
 }
 
-// line returns the next line without its end; it is valid until the next call.
-func (c *cells) line() ([]byte, error) {
-	line, err := c.in.ReadSlice('\n')
+// lines reads lines no longer than its reader's buffer.
+type lines struct {
+	in  *bufio.Reader
+	n   int  // the line read last
+	cut bool // it has no end
+}
+
+// next returns the next line without its end; it is valid until the next call.
+func (l *lines) next() ([]byte, error) {
+	line, err := l.in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
-		c.n++
-		return nil, fmt.Errorf("longer than %d bytes", maxCellsLine)
+		l.n++
+		return nil, fmt.Errorf("longer than %d bytes", l.in.Size())
 	}
 	if err != nil && (err != io.EOF || len(line) == 0) {
 		return nil, err
 	}
-	c.n++
-	c.cut = err == io.EOF
+	l.n++
+	l.cut = err == io.EOF
 	return bytes.TrimRight(line, "\r\n"), nil
 }
 
@@ -95,7 +99,7 @@ func (c *cells) line() ([]byte, error) {
 // program leaves it, is the end too.
 func (c *cells) next() error {
 	for {
-		line, err := c.line()
+		line, err := c.lines.next()
 		if err == io.EOF || err == nil && c.cut {
 			return io.EOF
 		}

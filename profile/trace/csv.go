@@ -170,24 +170,29 @@ type TableRun struct {
 	Rows     [][]float64       // [rows x columns]; NaN: not measured
 }
 
-// maxCSVLine bounds a line.
-const maxCSVLine = 1 << 20
+// maxCSVLine bounds a line, and mostRows what a table holds: it is read whole.
+const (
+	maxCSVLine = 1 << 16
+	mostRows   = 1 << 20
+)
 
 // ReadCSV reads a file of token rows, by the names of its columns: more of them and
-// fewer are fine. An error names the line.
+// fewer are fine. A last row that was cut off, as a killed program leaves it, is left
+// out. An error names the line.
 func ReadCSV(from io.Reader) (*Table, error) {
 	p := csvParser{table: &Table{Preamble: map[string]string{}}, step: -1, runColumn: -1}
-	in := bufio.NewScanner(from)
-	in.Buffer(nil, maxCSVLine)
-	n := 0
-	for in.Scan() {
-		n++
-		if err := p.line(strings.TrimRight(in.Text(), "\r")); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+	in := lines{in: bufio.NewReaderSize(from, maxCSVLine)}
+	for {
+		line, err := in.next()
+		if err == io.EOF {
+			break
 		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", n+1, err)
+		if err == nil {
+			err = p.line(string(line), in.cut)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", in.n, err)
+		}
 	}
 	if p.table.Columns == nil {
 		return nil, errors.New("it ends before the line that names the columns")
@@ -200,9 +205,10 @@ type csvParser struct {
 	began           bool
 	step, runColumn int // columns
 	last            float64
+	rows            int
 }
 
-func (p *csvParser) line(s string) error {
+func (p *csvParser) line(s string, cut bool) error {
 	switch {
 	case !p.began:
 		if !strings.HasPrefix(s, "# bmoe_metrics v") {
@@ -215,7 +221,11 @@ func (p *csvParser) line(s string) error {
 	case p.table.Columns == nil:
 		return p.header(strings.Split(s, ","))
 	default:
-		return p.row(strings.Split(s, ","))
+		cells := strings.Split(s, ",")
+		if cut && len(cells) < len(p.table.Columns) {
+			return nil
+		}
+		return p.row(cells)
 	}
 	return nil
 }
@@ -247,10 +257,8 @@ func (p *csvParser) header(names []string) error {
 	if p.step = slices.Index(names, "step"); p.step < 0 {
 		return errors.New("the column step is missing")
 	}
-	for i, name := range names {
-		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("the column %s stands twice", name)
-		}
+	if err := once(names); err != nil {
+		return err
 	}
 	p.runColumn = slices.Index(names, "run")
 	p.table.Columns = names
@@ -266,11 +274,14 @@ func (p *csvParser) row(cells []string) error {
 	for i, cell := range cells {
 		if row[i] = math.NaN(); cell != "" {
 			v, err := strconv.ParseFloat(cell, 64)
-			if err != nil {
+			if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
 				return fmt.Errorf("%s is %q, not a number", t.Columns[i], cell)
 			}
 			row[i] = v
 		}
+	}
+	if p.rows++; p.rows > mostRows {
+		return fmt.Errorf("more than %d rows", mostRows)
 	}
 	run := 0
 	if p.runColumn >= 0 {

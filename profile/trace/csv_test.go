@@ -105,15 +105,29 @@ func TestDamagedCSV(t *testing.T) {
 		"line 1: not a file of token rows":               "step,steps,wall_ms\n1,2,3\n",
 		"line 2: the column step is missing":             "# bmoe_metrics v2\nwall_ms\n1\n",
 		"line 2: the column step stands twice":           "# bmoe_metrics v2\nstep,step\n1,1\n",
-		"line 4: 2 cells in a row of 4 columns":          head + "2,9,1.5,1\n3,9",
+		"line 4: 2 cells in a row of 4 columns":          head + "2,9,1.5,1\n3,9\n",
 		`line 3: wall_ms is "fast", not a number`:        head + "2,9,fast,1\n",
 		"line 4: run 1: step 2 comes after step 2":       head + "2,9,1,1\n2,9,1,1\n",
 		`line 3: run is "x"`:                             head + "# run=x\n",
-		"line 3: bufio.Scanner: token too long":          head + strings.Repeat("1", maxCSVLine+1),
+		"line 3: longer than 65536 bytes":                head + strings.Repeat("1", maxCSVLine+1),
+		`line 3: wall_ms is "NaN", not a number`:         head + "2,9,NaN,1\n",
 	} {
 		if _, err := ReadCSV(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// A row that a killed program did not finish is left out.
+func TestACSVThatWasCutOff(t *testing.T) {
+	text, err := os.ReadFile(written(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := strings.LastIndex(string(text), ",0.500,")
+	table, err := ReadCSV(strings.NewReader(string(text[:at+3])))
+	if err != nil || len(table.Runs) != 2 || len(table.Runs[0].Rows) != 3 || len(table.Runs[1].Rows) != 2 {
+		t.Errorf("%v, %d runs", err, len(table.Runs))
 	}
 }
 
@@ -180,9 +194,17 @@ func TestFieldsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var rows []string
 	for _, c := range csvColumns {
-		if !strings.Contains(string(page), "`"+c.name+"`") {
-			t.Errorf("docs/telemetry.md does not tell of the column %s", c.name)
+		rows = append(rows, c.name)
+	}
+	for flag, columns := range map[string][]string{"--csv": rows, "--route-trace": routeColumns, "--io-trace": ioColumns, "--compute-trace": computeColumns} {
+		_, section, _ := strings.Cut(string(page), "\n## `"+flag+"`")
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, name := range columns {
+			if !strings.Contains(section, "`"+name+"`") {
+				t.Errorf("docs/telemetry.md does not tell of the column %s of %s", name, flag)
+			}
 		}
 	}
 }

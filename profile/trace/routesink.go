@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"strconv"
+	"strings"
 )
 
 // What Predicted says of an expert beside how many layers early a router named it.
@@ -19,6 +20,9 @@ const passMark = "# pass"
 // chunk is how many bytes of rows are gathered before they are written in the
 // middle of a pass.
 const chunk = 1 << 16
+
+// routeColumns are the columns as they are written.
+var routeColumns = []string{"turn", "phase", "step", "layer", "slot", "expert", "weight", "residency", "expert_bytes", "dropped", "token_id", "predicted"}
 
 // RouteSink writes which experts each token was given: the file that RouteRows
 // reads. Whoever has a run written down calls Begin once, Run before each run, Pass
@@ -52,7 +56,7 @@ func (r *RouteSink) Begin(h RouteHead, layers int, dense []int64) {
 		s.pairs("", []Pair{{"layer", strconv.Itoa(layer)}, {"expert_bytes", strconv.FormatInt(h.ExpertBytes[i], 10)},
 			{"dense_bytes", strconv.FormatInt(dense[i], 10)}, {"slot_bytes", strconv.FormatInt(h.SlotBytes[i], 10)}})
 	}
-	s.text("turn,phase,step,layer,slot,expert,weight,residency,expert_bytes,dropped,token_id,predicted\n")
+	s.text(strings.Join(routeColumns, ",") + "\n")
 	s.flush()
 }
 

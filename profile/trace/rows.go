@@ -34,7 +34,7 @@ type RouteRow struct {
 	TokenID           int32 // -1 where it was not recorded
 	Predicted         int   // 0 no, 1 to 4 by a router so many layers early, 8 and 9 see the sink; -1 nothing was predicted
 	Weight            float32
-	Dropped           bool // it was left out, see the sink; not read back: a replay takes it for used
+	Dropped           bool // it was routed to and left out: neither read nor looked up
 }
 
 // RouteRows reads a route trace row by row, in memory that does not grow with the
@@ -49,10 +49,8 @@ type RouteRows struct {
 	Run             map[string]string
 	Passes, Emptied int
 
-	in     *bufio.Reader
-	n      int  // the line read last
-	cut    bool // it has no end
-	cells  int  // of a whole row
+	lines
+	cells  int // of a whole row
 	column [columns]int
 	place  map[int]int
 }
@@ -70,10 +68,11 @@ const (
 	colResidency = needed + iota - 8
 	colTokenID
 	colPredicted
+	colDropped
 	columns
 )
 
-var columnNames = [columns]string{"turn", "phase", "step", "layer", "slot", "expert", "weight", "residency", "token_id", "predicted"}
+var columnNames = [columns]string{"turn", "phase", "step", "layer", "slot", "expert", "weight", "residency", "token_id", "predicted", "dropped"}
 
 // maxRouteLine bounds a line of a route trace.
 const maxRouteLine = 1 << 16
@@ -83,9 +82,9 @@ const mostCells = 64
 
 // NewRouteRows reads a trace up to its first row.
 func NewRouteRows(from io.Reader) (*RouteRows, error) {
-	r := &RouteRows{in: bufio.NewReaderSize(from, maxRouteLine), place: map[int]int{}}
+	r := &RouteRows{lines: lines{in: bufio.NewReaderSize(from, maxRouteLine)}, place: map[int]int{}}
 	for {
-		line, err := r.line()
+		line, err := r.lines.next()
 		if err == io.EOF && r.n == 0 {
 			return nil, errors.New("it is empty")
 		}
@@ -102,21 +101,6 @@ func NewRouteRows(from io.Reader) (*RouteRows, error) {
 			return nil, fmt.Errorf("line %d: %w", r.n, err)
 		}
 	}
-}
-
-// line returns the next line without its end; it is valid until the next call.
-func (r *RouteRows) line() ([]byte, error) {
-	line, err := r.in.ReadSlice('\n')
-	if err == bufio.ErrBufferFull {
-		r.n++
-		return nil, fmt.Errorf("longer than %d bytes", maxRouteLine)
-	}
-	if err != nil && (err != io.EOF || len(line) == 0) {
-		return nil, err
-	}
-	r.n++
-	r.cut = err == io.EOF
-	return bytes.TrimRight(line, "\r\n"), nil
 }
 
 // preamble takes a line before the rows; done is the line that names the columns.
@@ -202,6 +186,9 @@ func (r *RouteRows) header(names []string) error {
 		return fmt.Errorf("%d columns, at most %d are read", len(names), mostCells)
 	}
 	r.cells = len(names)
+	if err := once(names); err != nil {
+		return err
+	}
 	for i, name := range columnNames {
 		if r.column[i] = slices.Index(names, name); r.column[i] < 0 && i < needed {
 			return fmt.Errorf("the column %s is missing", name)
@@ -214,7 +201,7 @@ func (r *RouteRows) header(names []string) error {
 // middle, as a killed program leaves it, is the end too.
 func (r *RouteRows) Next(row *RouteRow) error {
 	for {
-		line, err := r.line()
+		line, err := r.lines.next()
 		if err == io.EOF {
 			return io.EOF
 		}
@@ -304,7 +291,7 @@ func (r *RouteRows) row(line []byte, row *RouteRow) error {
 		return fmt.Errorf("weight is %q", cells[at])
 	}
 	*row = RouteRow{Turn: v[colTurn], Phase: v[colPhase], Step: v[colStep], Place: place, Rank: v[colRank], Expert: v[colExpert],
-		Residency: v[colResidency], TokenID: int32(v[colTokenID]), Predicted: v[colPredicted], Weight: weight}
+		Residency: v[colResidency], TokenID: int32(v[colTokenID]), Predicted: v[colPredicted], Weight: weight, Dropped: v[colDropped] == 1}
 	return nil
 }
 
