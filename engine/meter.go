@@ -221,13 +221,10 @@ func (m *meter) prefilled(done int) {
 
 // layer hears of every layer's end: a batch can take seconds, and the screen
 // should move while it does.
-func (m *meter) layer(layer int, x []float32) {
-	if !m.maybeLook() {
-		return
+func (m *meter) layer(layer, tokens int) {
+	if m.maybeLook() {
+		m.rec.Prefilled(len(m.session.ids) - m.base + tokens*(layer+1)/m.session.arch.Info().Layers)
 	}
-	info := m.session.arch.Info()
-	batch := len(x) / info.Embd
-	m.rec.Prefilled(len(m.session.ids) - m.base + batch*(layer+1)/info.Layers)
 }
 
 // first ends the prefill: the first token is there.

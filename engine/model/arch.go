@@ -82,8 +82,11 @@ type Observer struct {
 	// ids and weights are [tokens x k] token-major, in rank order. What Thrift leaves
 	// out comes last.
 	Route func(layer, tokens int, ids []int32, weights []float32)
-	// Layer learns of the residual stream after every layer, [tokens x embd].
-	Layer func(layer int, x []float32)
+	// Layer learns of the end of every layer.
+	Layer func(layer, tokens int)
+	// Residual learns of the residual stream after every layer, [tokens x width]. It
+	// costs a task of the pool: otherwise the next block adds what the last computed.
+	Residual func(layer int, x []float32)
 	// Step learns of the end of every step of a pass: what it was, and its layer, -1
 	// for what is of none. It is for whoever times them.
 	Step func(layer int, op string)
@@ -108,16 +111,14 @@ func (c *Compute) routed(layer, tokens int, ids []int32, weights []float32) {
 
 // layered tells of a layer's end.
 func (s *stream) layered(layer int) {
-	settled := false
 	for _, o := range s.observers {
-		if o.Layer == nil {
-			continue
+		if o.Layer != nil {
+			o.Layer(layer, s.n)
 		}
-		if !settled {
+		if o.Residual != nil {
 			s.settle()
-			settled = true
+			o.Residual(layer, s.x[:s.n*s.width()])
 		}
-		o.Layer(layer, s.x[:s.n*s.width()])
 	}
 }
 

@@ -326,7 +326,7 @@ func TestHiddenStates(t *testing.T) {
 			want := conform.Floats(t, g.Exact.Hidden.File)
 			size := len(want) / m.arch.Info().Layers // all streams of the residual
 			layers := 0
-			m.c.Watch(&Observer{Layer: func(layer int, x []float32) {
+			watch := &Observer{Residual: func(layer int, x []float32) {
 				layers++
 				tolerance := 2e-4
 				if strings.HasPrefix(name, "gemma4") {
@@ -335,8 +335,13 @@ func TestHiddenStates(t *testing.T) {
 				if most, _ := diff(t, x, want[layer*size:][:size]); most > tolerance {
 					t.Errorf("layer %d: the residual stream differs by up to %g", layer, most)
 				}
-			}})
-			m.eval(t, g.Tokens, 32, attn.KVF32)
+			}}
+			m.c.Watch(watch)
+			watched := m.eval(t, g.Tokens, 32, attn.KVF32)
+			m.c.Unwatch(watch)
+			if !slices.Equal(watched, m.eval(t, g.Tokens, 32, attn.KVF32)) {
+				t.Error("who reads the residual changes the logits")
+			}
 			if layers*size != len(want) || size < len(g.Tokens)*g.Embd {
 				t.Errorf("%d layers were computed, the golden has %d", layers, len(want)/size)
 			}

@@ -71,7 +71,7 @@ func TestRecurrentLayersGoBack(t *testing.T) {
 			back(5)
 			back(9) // there is no nearer mark
 			ctx, cancel := context.WithCancel(context.Background())
-			stop := &Observer{Layer: func(int, []float32) { cancel() }}
+			stop := &Observer{Layer: func(int, int) { cancel() }}
 			m.c.Watch(stop)
 			if err := m.arch.Forward(ctx, st, ids[:3], nil); !errors.Is(err, context.Canceled) {
 				t.Fatal(err)

@@ -248,7 +248,7 @@ func TestRewoundStateGivesTheSameLogits(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	stop := &Observer{Layer: func(int, []float32) { cancel() }}
+	stop := &Observer{Layer: func(int, int) { cancel() }}
 	m.c.Watch(stop)
 	if _, err := logits(ctx, 7, 8, 9); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
