@@ -28,11 +28,14 @@ func parsePrompt(text string) (message, cmd, arg string) {
 	if strings.Trim(word, "-") != word || word == "" {
 		return text, "", ""
 	}
-	return "", word, strings.ToLower(strings.TrimSpace(arg))
+	return "", word, strings.TrimSpace(arg)
 }
 
 // command obeys a command of the prompt.
 func (m *Model) command(cmd, arg string) tea.Cmd {
+	if todo, ok := m.sessionCommand(cmd, arg); ok {
+		return todo
+	}
 	a, ok := plainCommands[cmd]
 	if m.pages[cmd] != nil {
 		a, ok = actOpen, true

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -33,6 +34,8 @@ type fakeEngine struct {
 	closed   bool
 	newChats int
 	handed   int // deltas handed over
+	talk     backend.Chat
+	state    string // what the model remembers
 
 	script    []backend.Delta // what an answer consists of
 	step      chan struct{}   // if set, a token waits for a receive
@@ -146,6 +149,8 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s.Phase = profile.Idle
+	f.talk.Messages = append(f.talk.Messages, backend.Message{Role: "user", Text: f.text}, backend.Message{Role: "assistant", Text: text.String(), Reasoning: thought.String()})
+	f.state = fmt.Sprint("state of ", len(f.talk.Messages))
 	r := &backend.Run{N: f.runs, Prompt: f.text, When: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), Settings: backend.Values(f.rows(cfg)), Sum: s.Sum, Walls: walls, Disturbed: f.disturbed, StartKey: f.text, ColdCache: cold, Err: err}
 	f.result(&r.Result, text.String())
 	if err != nil {
@@ -240,6 +245,7 @@ func (f *fakeEngine) NewChat() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.newChats++
+	f.talk, f.state = backend.Chat{}, ""
 	f.text = ""
 	f.s.CtxUsed = 0
 }
@@ -355,4 +361,36 @@ func (f *fakeEngine) Close() error {
 	}
 	f.closed = true
 	return nil
+}
+
+func (f *fakeEngine) Chat() backend.Chat {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.talk
+}
+
+func (f *fakeEngine) SetChat(c backend.Chat) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.talk, f.state, f.text = c, "", ""
+}
+
+func (f *fakeEngine) Save(w io.Writer) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, err := io.WriteString(w, f.state)
+	return err
+}
+
+func (f *fakeEngine) Load(r io.Reader) error {
+	b, err := io.ReadAll(r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err == nil && !strings.HasPrefix(string(b), "state") {
+		err = errors.New("it is damaged")
+	}
+	if err == nil {
+		f.state = string(b)
+	}
+	return err
 }

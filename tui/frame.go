@@ -331,8 +331,11 @@ func (m *Model) loadingText() string {
 
 func (m *Model) phaseText() string {
 	s := m.live
-	if m.state == applying {
+	switch m.state {
+	case applying:
 		return "changing settings"
+	case saving:
+		return "keeping the session"
 	}
 	switch s.Phase {
 	case profile.Prefill:

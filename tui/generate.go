@@ -140,6 +140,8 @@ func (m *Model) busyWith() string {
 		return "an answer is being written; Esc stops it"
 	case applying:
 		return "settings are being changed"
+	case saving:
+		return "the session is being saved or taken up"
 	}
 	return "idle"
 }
@@ -149,6 +151,7 @@ func (m *Model) run(text string, again bool, f func(context.Context, func(backen
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop, m.stopping, m.state, m.status = cancel, false, generating, ""
 	m.deltas = &deltaBuffer{}
+	m.keep.said = true
 	tag := ""
 	if again {
 		tag = "again"
@@ -229,22 +232,6 @@ func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
 	return m.settle()
 }
 
-// newChat forgets the conversation.
-func (m *Model) newChat() tea.Cmd {
-	if m.state != idle {
-		m.say(m.th.Read, "not now: "+m.busyWith())
-		return nil
-	}
-	m.chat.Clear()
-	m.repeatable = false
-	m.state = applying
-	eng := m.eng
-	return m.job(func() tea.Msg {
-		eng.NewChat()
-		return newChatMsg{}
-	})
-}
-
 // shutDown stops what runs and closes the engine, after the terminal has been
 // given back. A load that is still going on is left to end with the process.
 func (m *Model) shutDown() error {
@@ -260,10 +247,14 @@ func (m *Model) shutDown() error {
 	if !m.jobs.close(stopPatience) {
 		return fmt.Errorf("the engine did not stop within %v", stopPatience)
 	}
-	if err := eng.Close(); err != nil {
-		return fmt.Errorf("closing: %w", err)
+	line, err := m.keepOnLeaving()
+	if line != "" {
+		writeLines(m.o.Output, []string{line})
 	}
-	return nil
+	if cerr := eng.Close(); cerr != nil {
+		err = errors.Join(err, fmt.Errorf("closing: %w", cerr))
+	}
+	return err
 }
 
 // job is a command that uses the engine.

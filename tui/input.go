@@ -22,7 +22,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.armed = time.Time{}
 	}
 	if v := m.views.Top(); v != nil && v.Key(name) {
-		return nil
+		return m.obey()
 	}
 	if b := lookup(name, anyKeys); b.act != actNone {
 		return m.act(b)
@@ -55,6 +55,11 @@ func (m *Model) act(b bind) tea.Cmd {
 	switch b.act {
 	case actOpen:
 		m.toggle(m.pages[b.view])
+		if m.views.Top() == m.sessions {
+			return m.listSessions()
+		}
+	case actSave:
+		return m.save("")
 	case actStepDown:
 		return m.stepSetting(b.setting, -1)
 	case actStepUp:

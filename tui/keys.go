@@ -20,6 +20,7 @@ const (
 	actStepUp
 	actAgain
 	actNewChat
+	actSave
 	actFold
 	actSwitch
 	actStop
@@ -75,6 +76,10 @@ var keyTable = slices.Concat(viewKeys(view.Kinds[:1]), settingKeys, viewKeys(vie
 // viewKeys are the keys that open views.
 func viewKeys(kinds []view.Kind) (rows []keyRow) {
 	for _, k := range kinds {
+		if k.Key == "" {
+			rows = append(rows, keyRow{view: k.Name, cmd: "/" + k.Name, help: k.Help})
+			continue
+		}
 		rows = append(rows, keyRow{label: k.Name, rank: k.Rank, view: k.Name, any: []bind{{key: k.Key, act: actOpen}}, panes: []bind{{key: k.Twin, act: actOpen}},
 			cmd: "/" + k.Name, help: k.Help})
 	}
@@ -101,7 +106,11 @@ var otherKeys = []keyRow{
 	{label: "again", rank: 1, any: []bind{{key: "ctrl+g", act: actAgain}}, panes: []bind{{key: "g", act: actAgain}}, cmd: "/again",
 		help: "repeat the last prompt from the same start, cache emptied"},
 	{label: "new chat", rank: 4, any: []bind{{key: "ctrl+n", act: actNewChat}}, cmd: "/new",
-		help: "forget the conversation"},
+		help: "begin a new conversation"},
+	{any: []bind{{key: "ctrl+s", act: actSave}}, cmd: "/save [NAME]",
+		help: "keep the conversation now; it is kept when the program ends, too"},
+	{cmd: "/resume [NAME]", help: "go on with a conversation that was kept: the last one, or by its name"},
+	{cmd: "/export FILE", help: "write the chat and its runs as Markdown"},
 	{label: "thoughts", rank: 6, any: []bind{{key: "ctrl+t", act: actFold}}, panes: []bind{{key: "t", act: actFold}}, cmd: "/thoughts",
 		help: "fold or unfold the reasoning"},
 	{label: "freeze", rank: 3, panes: []bind{{key: "space", act: actFreeze}}, cmd: "/freeze",
@@ -168,7 +177,7 @@ func chatKeys(r *keyRow) []bind { return r.chat }
 
 // keyNames are the names on the caps.
 var keyNames = map[string]string{
-	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+z": "^Z", "ctrl+j": "^J", "ctrl+l": "^L",
+	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+z": "^Z", "ctrl+j": "^J", "ctrl+l": "^L", "ctrl+s": "^S",
 	"ctrl+home": "^Home", "ctrl+end": "^End", "alt+enter": "Alt+Enter", "shift+enter": "Shift+Enter",
 	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "enter": "Enter",
 	"up": "Up", "down": "Down", "pgup": "PgUp", "pgdown": "PgDn", "home": "Home", "end": "End",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/sessions"
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/chat"
@@ -27,6 +28,7 @@ const (
 	idle
 	generating
 	applying // settings are being changed
+	saving   // the session is being saved, or another is taken up
 )
 
 // focus is where keys go.
@@ -70,6 +72,8 @@ type Model struct {
 	queuedAgain bool   // so was ^G
 	repeatable  bool   // there is a prompt to repeat
 	dropped     int    // turns that no longer fit the context, as last told
+	keep        keeping
+	queuedSave  *string // a save under a name, asked for while the engine was at work
 
 	want   wishes // that wait
 	inHand wishes // being applied
@@ -89,6 +93,7 @@ type Model struct {
 	laidOut    geometry // what the sizes were given for
 	column     []string // the panes as last drawn; nil when they must be redrawn
 	runs       *view.Runs
+	sessions   *view.Sessions
 	pages      map[string]view.View // by the name of their kind
 	views      view.Stack           // over the chat and the panes
 
@@ -111,9 +116,11 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.prompt.SetPlaceholder(loadingHint)
 	m.panes = pane.New(m.th, m.sayKeys)
 	m.runs = view.NewRuns(m.th, "^G")
+	m.sessions = view.NewSessions(m.th)
+	m.keep.store = o.Sessions
 	m.pages = map[string]view.View{}
 	for _, k := range view.Kinds {
-		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Keys: m.helpLines})
+		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Sessions: m.sessions, Keys: m.helpLines})
 	}
 	return m
 }
@@ -150,7 +157,23 @@ type (
 		outcomes []backend.Outcome
 		rows     []backend.Setting
 	}
-	newChatMsg   struct{}
+	newChatMsg struct{ saved *saveResult }
+	savedMsg   saveResult
+	takenUpMsg struct {
+		saved *saveResult // of the chat before it
+		s     *sessions.Session
+		notes []string
+		err   error
+	}
+	listedMsg struct {
+		all   []*sessions.Session
+		notes []string
+		err   error
+	}
+	toldMsg struct { // what became of a command
+		text string
+		warn bool
+	}
 	interruptMsg struct{}
 	panicMsg     struct{ PanicError }
 	// resumedMsg comes after the program was stopped, or could not be.
@@ -211,9 +234,19 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return tea.ClearScreen
 	case tea.BlurMsg:
 	case newChatMsg:
-		cmd := m.settle()
-		m.say(m.th.Accent, "new chat")
-		return cmd
+		return m.onNewChat(msg)
+	case savedMsg:
+		return m.onSaved(saveResult(msg))
+	case takenUpMsg:
+		return m.onTakenUp(msg)
+	case listedMsg:
+		m.onListed(msg)
+	case toldMsg:
+		st := m.th.Accent
+		if msg.warn {
+			st = m.th.Read
+		}
+		m.say(st, term.CleanLine(msg.text))
 	default:
 		if m.focus == onPrompt { // what the prompt asked for itself, such as the clipboard
 			return m.updatePrompt(msg)
@@ -262,6 +295,10 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 	}
 	m.prompt.SetPlaceholder(askSomething)
 	m.chat.Hint = askFor
+	if m.o.Resume != nil {
+		m.state = idle
+		return m.takeUp(*m.o.Resume)
+	}
 	return m.settle()
 }
 
@@ -271,6 +308,10 @@ func (m *Model) settle() tea.Cmd {
 	m.state = idle
 	if len(m.want) > 0 {
 		return tea.Batch(m.apply(), m.wake())
+	}
+	if name := m.queuedSave; name != nil {
+		m.queuedSave = nil
+		return m.save(*name)
 	}
 	if m.queuedAgain {
 		m.queuedAgain = false

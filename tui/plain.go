@@ -14,6 +14,7 @@ import (
 	"bmoe/engine/ab"
 	"bmoe/engine/backend"
 	"bmoe/internal/crash"
+	"bmoe/internal/sessions"
 	"bmoe/internal/tty"
 	"bmoe/internal/units"
 	"bmoe/profile"
@@ -35,7 +36,9 @@ type plainChat struct {
 	width   func() int // columns to break lines at, or 0
 	fold    term.Folder
 	notes   io.Writer // where a long prefill is told of
-	dropped int       // turns that no longer fit the context, as last told
+	keep    keeping
+	said    []sessions.Entry // the chat so far
+	dropped int              // turns that no longer fit the context, as last told
 }
 
 // runPlain chats without a screen until the input ends or /quit.
@@ -52,8 +55,14 @@ func runPlain(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p.eng = eng
+	p.eng, p.keep.store = eng, o.Sessions
+	if o.Resume != nil {
+		p.takeUp(*o.Resume)
+	}
 	err = p.chat(ctx)
+	if p.keep.due() { // whatever ended it
+		err = errors.Join(err, p.save(""), p.flush())
+	}
 	if cerr := eng.Close(); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("closing: %w", cerr))
 	}
@@ -149,6 +158,7 @@ func (p *plainChat) chat(ctx context.Context) error {
 		case cmd != "":
 			p.command(ctx, cmd, arg)
 		case msg != "":
+			p.heard(sessions.FromUser, msg, "")
 			p.answer(ctx, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
 				return p.eng.Generate(ctx, backend.Request{Text: msg, MaxTokens: p.o.MaxTokens, OnDelta: onDelta})
 			})
@@ -259,6 +269,7 @@ func (p *plainChat) ended(run *backend.Run) {
 		return
 	}
 	p.runs.Take(run, s.PromptDone)
+	p.heard(sessions.FromModel, term.Clean(run.Result.Text), term.Clean(run.Result.Reasoning))
 	p.say(fmt.Sprintf("[run %d: %s]", run.N, p.runs.Summary(run)))
 }
 
@@ -345,6 +356,24 @@ func (p *plainChat) repeat(ctx context.Context) {
 // command obeys a command.
 func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 	switch cmd {
+	case "save":
+		if err := p.save(arg); err != nil {
+			p.say("[" + term.CleanLine(err.Error()) + "]")
+		}
+		return
+	case "sessions":
+		p.listSessions()
+		return
+	case "resume":
+		p.takeUp(arg)
+		return
+	case "export":
+		if err := export(arg, p.session()); err != nil {
+			p.say("[" + term.CleanLine(err.Error()) + "]")
+		} else {
+			p.say("[written to " + term.CleanLine(arg) + "]")
+		}
+		return
 	case "again":
 		if p.runs.Last() == nil {
 			p.say("nothing to repeat yet")
@@ -353,8 +382,12 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		p.repeat(ctx)
 		return
 	case "new":
+		if !p.leave() {
+			return
+		}
 		p.eng.NewChat()
-		p.dropped = 0
+		p.dropped, p.said = 0, nil
+		p.keep.begin(p.runsSoFar())
 		p.say("new chat")
 		return
 	case "runs":
@@ -408,7 +441,7 @@ func (p *plainChat) help() {
 	for i := range keyTable {
 		switch r := &keyTable[i]; {
 		case r.cmd == "" || r.cmd == "/thoughts" || r.cmd == "/freeze" || r.cmd == "/stop": // of the screen
-		case r.view != "" && r.view != "help" && r.view != "runs": // a view of figures only
+		case r.view != "" && r.view != "help" && r.view != "runs" && r.view != "sessions": // a view of figures only
 		case r.cmd == "/quit":
 			p.say("/quit: end the program; so do the end of the input (Ctrl+D, on Windows Ctrl+Z and Enter) and Ctrl+C at the prompt")
 		default:

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/sessions"
 	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
@@ -36,6 +37,13 @@ type Options struct {
 	// Notices brings what the user should hear of outside of answers, such as a file
 	// that can no longer be written; nil if there is none.
 	Notices <-chan string
+
+	// Sessions keeps conversations; nil: nothing is kept.
+	Sessions *sessions.Store
+	// Resume names the session to go on with; nil: a new one.
+	Resume *string
+	// Model is the path of what is opened, for sessions to remember.
+	Model string
 
 	Plain   bool // line by line, for screen readers and terminals that cannot move the cursor
 	ASCII   bool // no other characters for frames and bars

@@ -17,9 +17,18 @@ import (
 // except while the file's header is read: what is wrong with a file or a
 // setting is said before the terminal is asked anything.
 func chat(o *options, _ *cli.Output) error {
+	store, resumed, err := o.kept(context.Background())
+	if err != nil {
+		return err
+	}
 	opening, err := o.begun()
 	if err != nil {
 		return err
+	}
+	var resume *string
+	if resumed != nil {
+		id := resumed.ID()
+		resume = &id
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -51,6 +60,7 @@ func chat(o *options, _ *cli.Output) error {
 			return b, nil
 		},
 		Name: opening.name, MaxTokens: o.maxTokens, Notices: notices,
+		Sessions: store, Resume: resume, Model: opening.path,
 		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse,
 	}))
 }

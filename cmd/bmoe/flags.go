@@ -23,6 +23,8 @@ type options struct {
 	settings           []backend.Setting              // the rows that become flags, with their defaults
 	set                func(name, value string) error // gives one of them a value
 	hf                 string                         // a model of the hub
+	resume             string
+	sessions, noSave   bool
 	models             bool
 	modelFolders       []string // where else models are looked for
 	prompt             string
@@ -52,6 +54,9 @@ const (
 	defaultCells = 12
 	maxCells     = 1000
 )
+
+// lastSession is the value of --resume where none is given.
+const lastSession = "the last"
 
 // maxTokensAsked bounds what may be asked for; the context bounds it in earnest.
 const maxTokensAsked = 1 << 30
@@ -108,6 +113,12 @@ func (o *options) sections() []section {
 			s.VarP(&listValue{&o.modelFolders}, "models-dir", "", "look for models in this folder too; may be given several times")
 		}
 	}
+
+	s = begin("Sessions")
+	f := s.VarPF(&textValue{&o.resume, "NAME"}, "resume", "", "go on with a conversation that was kept: the last one, or with an equals sign the one of that name")
+	f.NoOptDefVal = lastSession
+	s.BoolVar(&o.noSave, "no-save", false, "keep nothing of what is said")
+	s.BoolVar(&o.sessions, "sessions", false, "list the conversations that were kept")
 
 	s = begin("Output")
 	s.BoolVar(&o.progress, "progress", false, "BMOE_* lines on standard output, one JSON object each (docs/telemetry.md)")
@@ -194,6 +205,8 @@ func (o *options) takeArgs(args []string) error {
 		}
 	}
 	switch {
+	case o.resume == lastSession && len(args) == 1 && !strings.HasSuffix(args[0], ".gguf") && !exists(args[0]):
+		return cli.Usagef("a session's name stands behind an equals sign, as in --resume=%q", args[0])
 	case len(args) > 1:
 		return cli.Usagef("unexpected argument %q: one model at most", args[1])
 	case o.hf != "" && (len(args) == 1 || o.given("model")):
@@ -221,7 +234,7 @@ func (o *options) check() error {
 		}
 	}
 	excludes := [][]string{
-		{"prompt", "file", "conversation"}, {"json", "progress"}, {"show-prompt", "tokenize", "eval-tokens", "ab"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
+		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"show-prompt", "tokenize", "eval-tokens", "ab"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
 		{"conversation", "raw"}, {"conversation", "no-think"}, {"chat-template-file", "raw"}, {"no-think", "raw"},
 	}
 	for _, set := range excludes {

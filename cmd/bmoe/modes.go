@@ -35,6 +35,7 @@ var modes = []mode{
 	{func(o *options) bool { return o.manPage }, "with --man-page", []string{"man-page"},
 		func(o *options, out *cli.Output) error { return out.Text(manPage(o.sections())) }},
 	{func(o *options) bool { return o.listArchs }, "with --list-archs", []string{"list-archs"}, listArchs},
+	{func(o *options) bool { return o.sessions }, "with --sessions", []string{"sessions", "json"}, listSessions},
 	{func(o *options) bool { return o.models }, "with --models", []string{"models", "models-dir", "json"}, interruptible(listModels)},
 	{func(o *options) bool { return o.given("tokenize") }, "with --tokenize",
 		[]string{"tokenize", "model", "hf", "parse-special", "json"}, interruptible(tokenize)},
@@ -47,9 +48,9 @@ var modes = []mode{
 	{(*options).answers, "where there is no screen",
 		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", "progress", "json", "csv", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
 	{func(o *options) bool { return o.plain }, "with --plain",
-		[]string{"plain", "n-predict", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
+		[]string{"plain", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
 	{func(*options) bool { return true }, "on the screen",
-		[]string{"ascii", "no-mouse", "n-predict", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
+		[]string{"ascii", "no-mouse", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
 }
 
 // mode returns what the command line asks for.

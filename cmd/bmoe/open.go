@@ -14,6 +14,7 @@ import (
 // backend.
 type opening struct {
 	name   string // what the screen calls the model until it is open
+	path   string // of the model; empty if it is not a file
 	finish func(ctx context.Context, progress func(stage string, done float64)) (backend.Backend, error)
 }
 
@@ -49,7 +50,11 @@ func (o *options) beginOwn(ctx context.Context) (*opening, error) {
 	case o.hf != "":
 		name = o.hf
 	}
-	return &opening{name, func(ctx context.Context, progress func(string, float64)) (backend.Backend, error) {
+	path, err := filepath.Abs(c.Model)
+	if err != nil {
+		return nil, err
+	}
+	return &opening{name, path, func(ctx context.Context, progress func(string, float64)) (backend.Backend, error) {
 		s, err := begun.Finish(ctx, progress)
 		if err != nil {
 			return nil, err // not a nil session in an interface

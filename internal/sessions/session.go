@@ -86,6 +86,16 @@ type Run struct {
 // the first save.
 func (s *Session) ID() string { return s.id }
 
+// Questions is how many messages of the user's the transcript has.
+func (s *Session) Questions() (n int) {
+	for _, e := range s.Transcript {
+		if e.From == FromUser {
+			n++
+		}
+	}
+	return n
+}
+
 // mostName bounds the name that a session gets of its first question, in characters.
 const mostName = 48
 

@@ -40,6 +40,12 @@ type Block struct {
 // Text is what was said, cleaned for a terminal and without the reasoning.
 func (b *Block) Text() string { return b.text.String() }
 
+// Reasoning is what the model thought before it, cleaned likewise.
+func (b *Block) Reasoning() string { return b.reasoning.String() }
+
+// Thought is for how many ns there was reasoning.
+func (b *Block) Thought() int64 { return b.thought }
+
 // AddText appends to what is said.
 func (b *Block) AddText(s string) { b.textClean.Write(&b.text, s) }
 

@@ -16,13 +16,14 @@ var Kinds = []Kind{
 		{Keys: "Up Down k j", Text: "pick a run in the list of runs"},
 		{Keys: "Enter", Text: "compare every run with the picked one; again: choose for itself"},
 	}},
+	{Name: "sessions", Help: "conversations that were kept: go on with one, rename, delete", New: func(s Source) View { return s.Sessions }},
 }
 
 // Kind tells of a view what the screen must know to offer it.
 type Kind struct {
 	Name string // of the command too, and in the footer
 	Rank int    // in the footer, the highest goes first when room is short
-	Key  string // opens and closes it anywhere, as the terminal library names it
+	Key  string // opens and closes it anywhere, as the terminal library names it; empty: the command does
 	Twin string // does so with the panes focused, and from another view
 	Help string
 	Own  []HelpLine // its own keys, if they need words
@@ -33,7 +34,9 @@ type Kind struct {
 type Source struct {
 	Theme *term.Theme
 	Runs  *Runs
-	Keys  func() []HelpLine // every key and command
+	// Sessions is the list of kept conversations, a view itself.
+	Sessions *Sessions
+	Keys     func() []HelpLine // every key and command
 }
 
 // Figures says what figures a view shows, and so what its frame must warn of.
