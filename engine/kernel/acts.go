@@ -6,6 +6,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
 )
@@ -80,6 +81,7 @@ type blockK struct {
 // times. The buffers of a form are allocated when the form is first prepared
 // and kept.
 type Acts struct {
+	set                isa.Set // of the kernels that prepare them and multiply with them
 	maxTokens, maxCols int
 	n, cols            int
 	bufs               [numForms]formBuf
@@ -103,7 +105,7 @@ type actVec struct {
 // NewActs returns room for batches of up to maxTokens vectors of up to maxCols
 // elements.
 func NewActs(maxTokens, maxCols int) *Acts {
-	return &Acts{maxTokens: maxTokens, maxCols: maxCols}
+	return &Acts{set: isa.Best(), maxTokens: maxTokens, maxCols: maxCols}
 }
 
 // Reset starts a batch of n vectors of cols elements. What was prepared before
@@ -209,7 +211,7 @@ func (a *Acts) Prepare(form Form, x []float32, stride, t0, t1 int) {
 		case FormF32:
 			copy(v.f, src)
 		case FormF16:
-			n := roundF16SIMD(v.f, src)
+			n := roundF16SIMD(a.set, v.f, src)
 			for i, f := range src[n:] {
 				v.f[n+i] = quant.F16ToF32(quant.F32ToF16(f))
 			}
@@ -218,11 +220,11 @@ func (a *Acts) Prepare(form Form, x []float32, stride, t0, t1 int) {
 				v.f[i] = quant.BF16ToF32(quant.F32ToBF16(f))
 			}
 		case FormQ8_0, FormQ8_1:
-			if !prepareQ8SIMD(v.q8, src) {
+			if !prepareQ8SIMD(a.set, v.q8, src) {
 				prepareQ8Generic(v.q8, src)
 			}
 		case FormQ8_K:
-			if !prepareQ8KSIMD(v.k, src) {
+			if !prepareQ8KSIMD(a.set, v.k, src) {
 				prepareQ8KGeneric(v.k, src)
 			}
 		}

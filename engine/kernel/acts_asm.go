@@ -9,8 +9,8 @@ import (
 )
 
 // prepareQ8SIMD does prepareQ8Generic's work and reports true, if it can.
-func prepareQ8SIMD(v []block8, x []float32) bool {
-	if active == isa.Generic || len(v) == 0 {
+func prepareQ8SIMD(set isa.Set, v []block8, x []float32) bool {
+	if set == isa.Generic || len(v) == 0 {
 		return false
 	}
 	prepareQ8Vec((*byte)(unsafe.Pointer(&v[0])), &x[0], len(v))
@@ -18,8 +18,8 @@ func prepareQ8SIMD(v []block8, x []float32) bool {
 }
 
 // prepareQ8KSIMD does prepareQ8KGeneric's work and reports true, if it can.
-func prepareQ8KSIMD(v []blockK, x []float32) bool {
-	if active == isa.Generic || len(v) == 0 {
+func prepareQ8KSIMD(set isa.Set, v []blockK, x []float32) bool {
+	if set == isa.Generic || len(v) == 0 {
 		return false
 	}
 	prepareQ8KVec((*byte)(unsafe.Pointer(&v[0])), &x[0], len(v))
@@ -27,9 +27,9 @@ func prepareQ8KSIMD(v []blockK, x []float32) bool {
 }
 
 // roundF16SIMD rounds a prefix of x to half precision and returns its length.
-func roundF16SIMD(dst, x []float32) int {
+func roundF16SIMD(set isa.Set, dst, x []float32) int {
 	steps := len(x) / 8
-	if active == isa.Generic || steps == 0 {
+	if set == isa.Generic || steps == 0 {
 		return 0
 	}
 	roundF16Vec(&dst[0], &x[0], steps)

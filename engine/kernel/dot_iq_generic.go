@@ -59,7 +59,7 @@ func (c *call) unpackRow(dst []quant.Unpacked, r int) {
 	t := c.w.Type
 	bytes, rb := t.BlockBytes(), c.w.RowBytes()
 	row := c.w.Data[r*rb : (r+1)*rb]
-	if k := unpackKernels[active][t]; k != nil && len(dst) > 0 {
+	if k := unpackKernels[c.a.set][t]; k != nil && len(dst) > 0 {
 		k((*byte)(unsafe.Pointer(&dst[0])), &row[0], len(dst))
 		return
 	}

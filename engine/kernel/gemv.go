@@ -30,15 +30,15 @@ func (x *actVec) codes() *byte {
 	return (*byte)(unsafe.Pointer(&x.q8[0]))
 }
 
-// simd computes the call with the active instruction set's kernels. It reports
+// simd computes the call with the kernels of the activations' instruction set. It reports
 // false, and does nothing, if there is none for the call.
 func (c *call) simd() bool {
-	t := c.w.Type
+	t, set := c.w.Type, c.a.set
 	if c.w.Cols == 0 {
 		return false
 	}
 	if c.a.bufs[c.form].f != nil {
-		k := floatKernels[active][t]
+		k := floatKernels[set][t]
 		if k == nil || c.w.Rows < floatRows || c.w.Cols%vec.Partials != 0 {
 			return false
 		}
@@ -48,16 +48,16 @@ func (c *call) simd() bool {
 		return true
 	}
 	unpack := products[t].unpack
-	gk := &gemmKernels[active][t]
+	gk := &gemmKernels[set][t]
 	if unpack {
 		fillBooks()
-		gk = &unpackedGemm[active]
+		gk = &unpackedGemm[set]
 	}
 	if gk.mul != nil && c.n >= gemmFrom && c.w.Rows >= gk.rows {
 		c.gemm(gk, unpack)
 		return true
 	}
-	k := gemvKernels[active][t]
+	k := gemvKernels[set][t]
 	if k == nil || c.w.Rows < gemvRows {
 		return false
 	}

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
 )
-
-// active is the instruction set in use. Tests set it to go through every path.
-var active = isa.Best()
 
 // Matrix is a weight matrix as it stands in a GGUF file.
 type Matrix struct {

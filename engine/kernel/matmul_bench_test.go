@@ -16,12 +16,11 @@ import (
 func BenchmarkPrepare(b *testing.B) {
 	const cols = 2048
 	x := randomVectors(rand.New(rand.NewPCG(5, 6)), 1, cols)
-	defer func(best isa.Set) { active = best }(active)
 	for f := range numForms {
 		for _, i := range isa.Available() {
 			b.Run(fmt.Sprintf("%v/%v", f, i), func(b *testing.B) {
-				active = i
 				a := NewActs(1, cols)
+				a.set = i
 				a.Reset(1, cols)
 				b.SetBytes(4 * cols)
 				for b.Loop() {
@@ -65,11 +64,9 @@ func BenchmarkGemv(b *testing.B) {
 
 func benchGemv(b *testing.B, i isa.Set, typ quant.Type, memory []byte) {
 	const cols = 2048
-	defer func(best isa.Set) { active = best }(active)
-	active = i
 	m := repeatMatrix(typ, memory, cols)
 	x := randomVectors(rand.New(rand.NewPCG(3, 4)), 1, cols)
-	a, form := prepared(b, typ, Fast, x, 1, cols)
+	a, form := preparedBy(b, i, typ, Fast, x, 1, cols)
 	dst := make([]float32, m.Rows)
 	var rates, ratios []float64
 	for b.Loop() {
@@ -92,16 +89,14 @@ func benchGemv(b *testing.B, i isa.Set, typ quant.Type, memory []byte) {
 // BenchmarkGemm is prefill: vectors times a matrix of an expert's size.
 func BenchmarkGemm(b *testing.B) {
 	const rows, cols = 768, 2048
-	defer func(best isa.Set) { active = best }(active)
 	for _, typ := range weightTypes() {
 		rb, _ := typ.RowBytes(cols)
 		m := repeatMatrix(typ, make([]byte, rows*int(rb)), cols)
 		for _, n := range []int{4, 16, 512} {
 			for _, i := range isa.Available()[1:] {
 				b.Run(fmt.Sprintf("%v/%d/%v", typ, n, i), func(b *testing.B) {
-					active = i
 					x := randomVectors(rand.New(rand.NewPCG(3, 4)), n, cols)
-					a, form := prepared(b, typ, Fast, x, n, cols)
+					a, form := preparedBy(b, i, typ, Fast, x, n, cols)
 					dst := make([]float32, n*rows)
 					for b.Loop() {
 						MatMul(dst, rows, m, 0, rows, a, form, nil)

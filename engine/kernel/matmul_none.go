@@ -2,6 +2,8 @@
 
 package kernel
 
+import "bmoe/engine/kernel/isa"
+
 const gemvRows = 8
 
 var (
@@ -14,6 +16,6 @@ var (
 
 func fillBooks() {}
 
-func prepareQ8SIMD(v []block8, x []float32) bool  { return false }
-func prepareQ8KSIMD(v []blockK, x []float32) bool { return false }
-func roundF16SIMD(dst, x []float32) int           { return 0 }
+func prepareQ8SIMD(_ isa.Set, v []block8, x []float32) bool  { return false }
+func prepareQ8KSIMD(_ isa.Set, v []blockK, x []float32) bool { return false }
+func roundF16SIMD(_ isa.Set, dst, x []float32) int           { return 0 }

@@ -71,15 +71,12 @@ func fixScales(r *rand.Rand, t quant.Type, block []byte) {
 // checkPaths multiplies on every path and wants the bits of the definition.
 func checkPaths(t *testing.T, m *Matrix, x []float32, n int, num Numerics, tokens []int32) {
 	t.Helper()
-	best := active
-	defer func() { active = best }()
 	if n*m.Cols > len(x) {
 		t.Fatal("not enough activations")
 	}
 	var want, got []float32
 	for _, i := range isa.Available() {
-		active = i
-		a, form := prepared(t, m.Type, num, x, n, m.Cols)
+		a, form := preparedBy(t, i, m.Type, num, x, n, m.Cols)
 		outs := n
 		if tokens != nil {
 			outs = len(tokens)
@@ -135,8 +132,6 @@ func TestPathsAgree(t *testing.T) {
 // path, for ordinary and for broken blocks.
 func TestPreparePathsAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(18, 19))
-	best := active
-	defer func() { active = best }()
 	special := []float32{0, float32(math.Copysign(0, -1)), 1e-45, 1e-38, 3e-31, -7.9e-31, 3e38, -3.4e38, 65504, 65520, float32(math.Inf(1)), float32(math.Inf(-1)), nan32}
 	for round := range 300 {
 		cols := 256 * (1 + r.IntN(4))
@@ -153,8 +148,8 @@ func TestPreparePathsAgree(t *testing.T) {
 		}
 		var want, got [numForms]actVec
 		for _, i := range isa.Available() {
-			active = i
 			a := NewActs(1, cols)
+			a.set = i
 			a.Reset(1, cols)
 			for f := range numForms {
 				a.Prepare(f, x, cols, 0, 1)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/kerneltest"
 	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
@@ -103,7 +104,13 @@ func randomVectors(r *rand.Rand, n, cols int) []float32 {
 }
 
 func prepared(t testing.TB, typ quant.Type, num Numerics, x []float32, n, cols int) (*Acts, Form) {
+	return preparedBy(t, isa.Best(), typ, num, x, n, cols)
+}
+
+// preparedBy is prepared with a certain instruction set.
+func preparedBy(t testing.TB, set isa.Set, typ quant.Type, num Numerics, x []float32, n, cols int) (*Acts, Form) {
 	a := NewActs(n, cols)
+	a.set = set
 	a.Reset(n, cols)
 	f := mustForm(t, typ, num)
 	a.Prepare(f, x, cols, 0, n)
@@ -503,16 +510,16 @@ func TestClampedSwiGLU(t *testing.T) {
 }
 
 // TestMatMulAllocates: nothing, once its scratch exists.
-func TestMatMulAllocates(t *testing.T) { kerneltest.EachSet(t, &active, testMatMulAllocates) }
+func TestMatMulAllocates(t *testing.T) { kerneltest.EachSet(t, testMatMulAllocates) }
 
-func testMatMulAllocates(t *testing.T) {
+func testMatMulAllocates(t *testing.T, set isa.Set) {
 	r := rand.New(rand.NewPCG(13, 14))
 	const rows, cols, n = 64, 256, 12
 	x := randomVectors(r, n, cols)
 	for _, typ := range []quant.Type{quant.F16, quant.Q8_0, quant.Q4_K, quant.IQ2_XXS} {
 		gate, up := randomMatrix(r, typ, rows, cols), randomMatrix(r, typ, rows, cols)
 		for _, num := range []Numerics{Fast, Exact} {
-			a, form := prepared(t, typ, num, x, n, cols)
+			a, form := preparedBy(t, set, typ, num, x, n, cols)
 			dst, one := make([]float32, n*rows), []int32{3}
 			g, u := &Gated{Matrix: *gate, Form: form}, &Gated{Matrix: *up, Form: form}
 			step := func() {

@@ -34,7 +34,7 @@ func (t tile) check(dst, a []float32, b int) {
 }
 
 func (t tile) f32(dst, a, b []float32) {
-	if active == isa.Generic {
+	if t.set == isa.Generic {
 		t.f32Generic(dst, a, b)
 		return
 	}
@@ -49,7 +49,7 @@ func (t tile) f32(dst, a, b []float32) {
 }
 
 func (t tile) f16(dst, a []float32, b []uint16) {
-	if active == isa.Generic {
+	if t.set == isa.Generic {
 		t.f16Generic(dst, a, b)
 		return
 	}
@@ -64,7 +64,7 @@ func (t tile) f16(dst, a []float32, b []uint16) {
 }
 
 func (t tile) i8(dst, a []float32, b []int8) {
-	if active == isa.Generic {
+	if t.set == isa.Generic {
 		t.i8Generic(dst, a, b)
 		return
 	}

@@ -23,9 +23,6 @@ const (
 	attnTile = 4
 )
 
-// active is the instruction set in use. Tests set it to go through every path.
-var active = isa.Best()
-
 var negInf = float32(math.Inf(-1))
 
 // Spec is the shape of an attention step.
@@ -52,7 +49,8 @@ type Spec struct {
 // float32, so a fused multiply-add gives the same bits as a product and a sum.
 type Attn struct {
 	Spec
-	group int // query heads that share a KV head
+	set   isa.Set // of the kernels
+	group int     // query heads that share a KV head
 
 	work    []attnWork // one per worker
 	partial []float32  // results of spans, [KVHeads x rows x spans x (valStride+2)]
@@ -98,7 +96,7 @@ func New(s Spec, workers int) (*Attn, error) {
 	if !(s.Scale > 0) || math.IsInf(float64(s.Scale), 0) {
 		return nil, fmt.Errorf("attention with scale %v: want a positive number", s.Scale)
 	}
-	a := &Attn{Spec: s, group: s.Heads / s.KVHeads, work: make([]attnWork, max(workers, 1))}
+	a := &Attn{Spec: s, set: isa.Best(), group: s.Heads / s.KVHeads, work: make([]attnWork, max(workers, 1))}
 	stride := roundUp(s.ValDim, panel)
 	for i := range a.work {
 		w := &a.work[i]
@@ -439,7 +437,7 @@ func (a *Attn) scores(w *attnWork, block []byte, rows int) {
 	kv := a.kv
 	d := kv.KeyDim
 	clear(w.s[:rows*kvBlock])
-	t := tile{m: rows, n: kvBlock, depth: d, ldd: kvBlock, lda: d, ldb: d * panel}
+	t := tile{set: a.set, m: rows, n: kvBlock, depth: d, ldd: kvBlock, lda: d, ldb: d * panel}
 	switch kv.Type {
 	case KVF32:
 		t.f32(w.s, w.q, view[float32](block[:kv.kBytes]))
@@ -463,7 +461,7 @@ func (a *Attn) scores(w *attnWork, block []byte, rows int) {
 func (a *Attn) values(w *attnWork, block []byte, rows, depth int) {
 	kv := a.kv
 	n := kv.valStride()
-	t := tile{m: rows, n: n, depth: depth, ldd: n, lda: kvBlock, ldb: kvBlock * panel}
+	t := tile{set: a.set, m: rows, n: n, depth: depth, ldd: n, lda: kvBlock, ldb: kvBlock * panel}
 	switch kv.Type {
 	case KVF32:
 		t.f32(w.acc, w.s, view[float32](block[kv.vOff:]))

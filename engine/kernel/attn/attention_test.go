@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/kerneltest"
 	"bmoe/engine/pool"
 	"bmoe/engine/quant"
@@ -39,11 +40,12 @@ type attnCase struct {
 	q, k, v []float32
 	window  int       // 0: none
 	sinks   []float32 // nil: none
+	set     isa.Set   // of the kernels
 }
 
 func newAttnCase(seed uint64, s Spec, kvType KVType, n int, sharp float64) *attnCase {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	return &attnCase{spec: s, kvType: kvType, n: n, q: kerneltest.Randoms(rng, n*s.Heads*s.KeyDim, sharp), k: kerneltest.Randoms(rng, n*s.KVHeads*s.KeyDim, sharp), v: kerneltest.Randoms(rng, n*s.KVHeads*s.ValDim, 2)}
+	return &attnCase{spec: s, set: isa.Best(), kvType: kvType, n: n, q: kerneltest.Randoms(rng, n*s.Heads*s.KeyDim, sharp), k: kerneltest.Randoms(rng, n*s.KVHeads*s.KeyDim, sharp), v: kerneltest.Randoms(rng, n*s.KVHeads*s.ValDim, 2)}
 }
 
 func (c *attnCase) cache(t testing.TB) *KV {
@@ -138,6 +140,7 @@ func (c *attnCase) outputs(t testing.TB, workers, batch int, reserve bool) []flo
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.set = c.set
 	if reserve {
 		a.Reserve(c.n)
 	}
@@ -162,14 +165,15 @@ var attnShapes = []Spec{
 }
 
 func TestAttentionAgreesWithFloat64(t *testing.T) {
-	kerneltest.EachSet(t, &active, attentionAgreesWithFloat64)
+	kerneltest.EachSet(t, attentionAgreesWithFloat64)
 }
 
-func attentionAgreesWithFloat64(t *testing.T) {
+func attentionAgreesWithFloat64(t *testing.T, set isa.Set) {
 	for _, kvType := range []KVType{KVF32, KVF16, KVQ8_0} {
 		for _, s := range attnShapes {
 			for _, sharp := range []float64{0.3, 3} {
 				c := newAttnCase(1, s, kvType, 150, sharp)
+				c.set = set
 				got := c.outputs(t, 1, 150, false)
 				tol := 3e-6
 				if kvType != KVF32 {
@@ -198,7 +202,7 @@ func TestAttentionBitsDependOnNothing(t *testing.T) {
 				what := fmt.Sprintf("%v %+v batch %d workers %d", kvType, s, run.batch, run.workers)
 				kerneltest.WantBits(t, what, c.outputs(t, run.workers, run.batch, true), want)
 			}
-			kerneltest.Parity(t, &active, "attention", func() []float32 { return c.outputs(t, 2, 140, false) })
+			kerneltest.Parity(t, "attention", func(i isa.Set) []float32 { c.set = i; return c.outputs(t, 2, 140, false) })
 		}
 	}
 }
@@ -280,7 +284,7 @@ func TestWindowBitsDependOnNothing(t *testing.T) {
 			for _, run := range []struct{ workers, batch int }{{1, 1}, {2, 7}, {3, 64}, {3, 1}} {
 				kerneltest.WantBits(t, fmt.Sprintf("%v, window %d, batch %d, workers %d", kvType, c.window, run.batch, run.workers), c.outputs(t, run.workers, run.batch, true), want)
 			}
-			kerneltest.Parity(t, &active, "attention in a window", func() []float32 { return c.outputs(t, 1, 64, false) })
+			kerneltest.Parity(t, "attention in a window", func(i isa.Set) []float32 { c.set = i; return c.outputs(t, 1, 64, false) })
 			kv := c.cache(t)
 			if most := (c.window+windowBatch)/kvBlock + 2; kv.ring > most {
 				t.Errorf("window %d keeps %d blocks", c.window, kv.ring)
@@ -349,7 +353,7 @@ func FuzzAttention(f *testing.F) {
 		c := newAttnCase(seed, s, KVType(seed%3), 1+int(length), float64(1+seed%30))
 		want := c.outputs(t, 1, c.n, false)
 		kerneltest.WantBits(t, "uneven batches", c.outputs(t, 2, 1+int(seed>>8)%9, true), want)
-		kerneltest.Parity(t, &active, "attention", func() []float32 { return c.outputs(t, 1, 100, false) })
+		kerneltest.Parity(t, "attention", func(i isa.Set) []float32 { c.set = i; return c.outputs(t, 1, 100, false) })
 	})
 }
 

@@ -3,6 +3,7 @@ package attn
 import (
 	"sync"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/quant"
 )
 
@@ -18,7 +19,10 @@ const panel = 16
 // panels. Where b is half precision or int8 the caller sees to it that every
 // product is exact in float32, so that fusing it with the sum changes nothing;
 // with float32 each product is rounded first.
-type tile struct{ m, n, depth, ldd, lda, ldb int }
+type tile struct {
+	set                        isa.Set // of the kernels
+	m, n, depth, ldd, lda, ldb int
+}
 
 func (t tile) f32Generic(dst, a, b []float32) {
 	for r := range t.m {
@@ -64,7 +68,7 @@ func (t tile) f16Generic(dst, a []float32, b []uint16) {
 	values := halfValues()
 	for j := 0; j < t.n; j += panel {
 		for k := 0; k < t.depth; k += wideDepth {
-			part := tile{t.m, panel, min(wideDepth, t.depth-k), t.ldd, t.lda, 0}
+			part := tile{t.set, t.m, panel, min(wideDepth, t.depth-k), t.ldd, t.lda, 0}
 			for i, h := range b[j/panel*t.ldb+k*panel:][:part.depth*panel] {
 				wide[i] = values[h]
 			}
@@ -87,7 +91,7 @@ func (t tile) i8Generic(dst, a []float32, b []int8) {
 	var wide [wideDepth * panel]float32
 	for j := 0; j < t.n; j += panel {
 		for k := 0; k < t.depth; k += wideDepth {
-			part := tile{t.m, panel, min(wideDepth, t.depth-k), t.ldd, t.lda, 0}
+			part := tile{t.set, t.m, panel, min(wideDepth, t.depth-k), t.ldd, t.lda, 0}
 			for i, v := range b[j/panel*t.ldb+k*panel:][:part.depth*panel] {
 				wide[i] = float32(v)
 			}

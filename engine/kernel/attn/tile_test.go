@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/kerneltest"
 	"bmoe/engine/kernel/vec"
 	"bmoe/engine/quant"
@@ -24,16 +25,16 @@ func FuzzTile(f *testing.F) {
 		for i := range raw {
 			b16[i], b8[i] = quant.F32ToF16(raw[i]), int8(rng.Uint32())
 		}
-		kerneltest.Parity(t, &active, "f16", func() []float32 { d := cloned(dst); c.f16(d, a, b16); return d })
+		kerneltest.Parity(t, "f16", func(i isa.Set) []float32 { d := cloned(dst); c.set = i; c.f16(d, a, b16); return d })
 		any := kerneltest.Wild(rng, m*c.lda, special)
-		kerneltest.Parity(t, &active, "f32", func() []float32 { d := cloned(dst); c.f32(d, any, raw); return d })
+		kerneltest.Parity(t, "f32", func(i isa.Set) []float32 { d := cloned(dst); c.set = i; c.f32(d, any, raw); return d })
 		// What the products with int8 need to be exact.
 		for i := range a {
 			if a[i] = vec.Round16(a[i]); a[i] != 0 && math.Abs(float64(a[i])) < 1e-30 {
 				a[i] = 0
 			}
 		}
-		kerneltest.Parity(t, &active, "i8", func() []float32 { d := cloned(dst); c.i8(d, a, b8); return d })
+		kerneltest.Parity(t, "i8", func(i isa.Set) []float32 { d := cloned(dst); c.set = i; c.i8(d, a, b8); return d })
 	})
 }
 

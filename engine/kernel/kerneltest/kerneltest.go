@@ -13,25 +13,19 @@ import (
 )
 
 // EachSet runs f with every instruction set of this machine, the generic path
-// first. active is the variable by which the package under test picks its path.
-func EachSet(t *testing.T, active *isa.Set, f func(t *testing.T)) {
-	best := *active
-	defer func() { *active = best }()
+// first.
+func EachSet(t *testing.T, f func(t *testing.T, set isa.Set)) {
 	for _, i := range isa.Available() {
-		*active = i
-		t.Run(i.String(), f)
+		t.Run(i.String(), func(t *testing.T) { f(t, i) })
 	}
 }
 
 // Parity runs f with every instruction set and wants the generic path's bits.
-func Parity(t *testing.T, active *isa.Set, what string, f func() []float32) {
+func Parity(t *testing.T, what string, f func(isa.Set) []float32) {
 	t.Helper()
-	best := *active
-	defer func() { *active = best }()
 	var want []float32
 	for _, i := range isa.Available() {
-		*active = i
-		got := f()
+		got := f(i)
 		if i == isa.Generic {
 			want = got
 		}

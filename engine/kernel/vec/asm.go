@@ -71,39 +71,39 @@ func rescaleVec(x *float32, f float32, n int)
 func blendVec(dst, x *float32, a, b float32, n int)
 
 // vecLen is how many of n elements the kernels do. The generic form does the rest.
-func vecLen(n, step int) int {
-	if active == isa.Generic {
+func (on ops) vecLen(n, step int) int {
+	if on == ops(isa.Generic) {
 		return 0
 	}
 	return n - n%step
 }
 
-func siluMul(dst, gate, up []float32) int {
-	n := vecLen(len(dst), vecStep)
+func (on ops) siluMul(dst, gate, up []float32) int {
+	n := on.vecLen(len(dst), vecStep)
 	if n > 0 {
 		siluMulVec(&dst[0], &gate[:n][0], &up[:n][0], n)
 	}
 	return n
 }
 
-func sigmoidMul(dst, gate, up []float32) int {
-	n := vecLen(len(dst), vecStep)
+func (on ops) sigmoidMul(dst, gate, up []float32) int {
+	n := on.vecLen(len(dst), vecStep)
 	if n > 0 {
 		sigmoidMulVec(&dst[0], &gate[:n][0], &up[:n][0], n)
 	}
 	return n
 }
 
-func mulRows(dst, m, w []float32) bool {
-	if active == isa.Generic || len(dst) != MatrixCols || len(w) == 0 {
+func (on ops) mulRows(dst, m, w []float32) bool {
+	if on == ops(isa.Generic) || len(dst) != MatrixCols || len(w) == 0 {
 		return false
 	}
 	mulRowsVec(&dst[0], &m[:len(w)*MatrixCols][0], &w[0], len(w))
 	return true
 }
 
-func renew(dst, m, decay, k, q, d []float32) bool {
-	if active == isa.Generic || len(dst) != MatrixCols || len(k) == 0 {
+func (on ops) renew(dst, m, decay, k, q, d []float32) bool {
+	if on == ops(isa.Generic) || len(dst) != MatrixCols || len(k) == 0 {
 		return false
 	}
 	step := 0
@@ -114,80 +114,80 @@ func renew(dst, m, decay, k, q, d []float32) bool {
 	return true
 }
 
-func sumSquares16(sum *[Partials]float64, x []float32) int {
-	n := vecLen(len(x), Partials)
+func (on ops) sumSquares16(sum *[Partials]float64, x []float32) int {
+	n := on.vecLen(len(x), Partials)
 	if n > 0 {
 		sumSquaresVec(&sum[0], &x[0], n)
 	}
 	return n
 }
 
-func scaleMul(dst, x, w []float32, scale float32) int {
-	n := vecLen(len(x), vecStep)
+func (on ops) scaleMul(dst, x, w []float32, scale float32) int {
+	n := on.vecLen(len(x), vecStep)
 	if n > 0 {
 		scaleMulVec(&dst[:n][0], &x[0], &w[:n][0], scale, n)
 	}
 	return n
 }
 
-func ropeNeox(lo, hi, cos, sin []float32) int {
-	n := vecLen(len(cos), vecStep)
+func (on ops) ropeNeox(lo, hi, cos, sin []float32) int {
+	n := on.vecLen(len(cos), vecStep)
 	if n > 0 {
 		ropeNeoxVec(&lo[:n][0], &hi[:n][0], &cos[0], &sin[:n][0], n)
 	}
 	return n
 }
 
-func addScaled(dst, x []float32, w float32) int {
-	n := vecLen(len(dst), vecStep)
+func (on ops) addScaled(dst, x []float32, w float32) int {
+	n := on.vecLen(len(dst), vecStep)
 	if n > 0 {
 		addScaledVec(&dst[0], &x[:n][0], w, n)
 	}
 	return n
 }
 
-func toHalfPart(dst []uint16, src []float32) int {
-	n := vecLen(len(src), vecStep)
+func (on ops) toHalfPart(dst []uint16, src []float32) int {
+	n := on.vecLen(len(src), vecStep)
 	if n > 0 {
 		toHalfVec(&dst[:n][0], &src[0], n)
 	}
 	return n
 }
 
-func roundHalfPart(dst, src []float32) int {
-	n := vecLen(len(src), vecStep)
+func (on ops) roundHalfPart(dst, src []float32) int {
+	n := on.vecLen(len(src), vecStep)
 	if n > 0 {
 		roundHalfVec(&dst[:n][0], &src[0], n)
 	}
 	return n
 }
 
-func addProductsPart(dst, a, b []float32) int {
-	n := vecLen(len(dst), vecStep)
+func (on ops) addProductsPart(dst, a, b []float32) int {
+	n := on.vecLen(len(dst), vecStep)
 	if n > 0 {
 		addProductsVec(&dst[0], &a[:n][0], &b[:n][0], n)
 	}
 	return n
 }
 
-func products16Part(dst, a, b []float32) int {
-	n := vecLen(len(dst), vecStep)
+func (on ops) products16Part(dst, a, b []float32) int {
+	n := on.vecLen(len(dst), vecStep)
 	if n > 0 {
 		products16Vec(&dst[0], &a[:n][0], &b[:n][0], n)
 	}
 	return n
 }
 
-func rescalePart(x []float32, f float32) int {
-	n := vecLen(len(x), vecStep)
+func (on ops) rescalePart(x []float32, f float32) int {
+	n := on.vecLen(len(x), vecStep)
 	if n > 0 {
 		rescaleVec(&x[0], f, n)
 	}
 	return n
 }
 
-func blendPart(dst, x []float32, a, b float32) int {
-	n := vecLen(len(dst), vecStep)
+func (on ops) blendPart(dst, x []float32, a, b float32) int {
+	n := on.vecLen(len(dst), vecStep)
 	if n > 0 {
 		blendVec(&dst[0], &x[:n][0], a, b, n)
 	}
@@ -197,8 +197,8 @@ func blendPart(dst, x []float32, a, b float32) int {
 //go:noescape
 func softmaxBlockVec(s *float32, scale, m float32, half bool) (top, sum float32)
 
-func softmaxBlock(s *[SoftmaxLen]float32, scale, m float32, half bool) (top, sum float32) {
-	if active == isa.Generic {
+func (on ops) softmaxBlock(s *[SoftmaxLen]float32, scale, m float32, half bool) (top, sum float32) {
+	if on == ops(isa.Generic) {
 		return softmaxBlockGeneric(s, scale, m, half)
 	}
 	return softmaxBlockVec(&s[0], scale, m, half)

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/kerneltest"
 )
 
@@ -78,10 +79,10 @@ func TestVectorHelpers(t *testing.T) {
 }
 
 func TestRescaleLeavesNoNegativeZero(t *testing.T) {
-	kerneltest.EachSet(t, &active, func(t *testing.T) {
+	kerneltest.EachSet(t, func(t *testing.T, i isa.Set) {
 		for _, n := range []int{5, 8} {
 			x := []float32{-1e-30, -0.5, 1e-30, float32(math.Copysign(0, -1)), 2, 0, -1e-45, 1}[:n]
-			Rescale(x, 1e-30)
+			ops(i).Rescale(x, 1e-30)
 			kerneltest.WantBits(t, "rescale", x, []float32{0, -0.5e-30, 0, 0, 2e-30, 0, 0, 1e-30}[:n])
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/kerneltest"
 )
 
@@ -17,28 +18,28 @@ func FuzzVectorFunctions(f *testing.F) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		n := int(size) % 3000
 		a, b, w := kerneltest.Wild(rng, n, true), kerneltest.Wild(rng, n, true), kerneltest.Wild(rng, 1, true)
-		kerneltest.Parity(t, &active, "SiluMul", func() []float32 { d := make([]float32, n); SiluMul(d, a, b); return d })
-		kerneltest.Parity(t, &active, "SiluMul in place", func() []float32 { d := cloned(a); SiluMul(d, d, b); return d })
-		kerneltest.Parity(t, &active, "AddScaled", func() []float32 { d := cloned(a); AddScaled(d, b, w[0]); return d })
-		kerneltest.Parity(t, &active, "RMSNorm", func() []float32 { d := make([]float32, n); RMSNorm(d, a, b, 1e-6); return d })
-		kerneltest.Parity(t, &active, "RMSNorm without weights", func() []float32 { d := cloned(a); RMSNorm(d, d, nil, 1e-6); return d })
-		kerneltest.Parity(t, &active, "roundHalf", func() []float32 { d := make([]float32, n); RoundHalf(d, a); return d })
-		kerneltest.Parity(t, &active, "toHalf", func() []float32 {
+		kerneltest.Parity(t, "SiluMul", func(i isa.Set) []float32 { d := make([]float32, n); ops(i).SiluMul(d, a, b); return d })
+		kerneltest.Parity(t, "SiluMul in place", func(i isa.Set) []float32 { d := cloned(a); ops(i).SiluMul(d, d, b); return d })
+		kerneltest.Parity(t, "AddScaled", func(i isa.Set) []float32 { d := cloned(a); ops(i).AddScaled(d, b, w[0]); return d })
+		kerneltest.Parity(t, "RMSNorm", func(i isa.Set) []float32 { d := make([]float32, n); ops(i).RMSNorm(d, a, b, 1e-6); return d })
+		kerneltest.Parity(t, "RMSNorm without weights", func(i isa.Set) []float32 { d := cloned(a); ops(i).RMSNorm(d, d, nil, 1e-6); return d })
+		kerneltest.Parity(t, "roundHalf", func(i isa.Set) []float32 { d := make([]float32, n); ops(i).RoundHalf(d, a); return d })
+		kerneltest.Parity(t, "toHalf", func(i isa.Set) []float32 {
 			h, d := make([]uint16, n), make([]float32, n)
-			ToHalf(h, a)
+			ops(i).ToHalf(h, a)
 			for i := range d {
 				d[i] = float32(h[i])
 			}
 			return d
 		})
-		kerneltest.Parity(t, &active, "rescale", func() []float32 { d := cloned(a); Rescale(d, w[0]); return d })
-		kerneltest.Parity(t, &active, "blend", func() []float32 { d := cloned(a); Blend(d, b, w[0], 1-w[0]); return d })
-		kerneltest.Parity(t, &active, "addProducts", func() []float32 { d := cloned(a); AddProducts(d, a, b); return d })
-		kerneltest.Parity(t, &active, "products16", func() []float32 { d := cloned(a); Products16(d, a, b); return d })
+		kerneltest.Parity(t, "rescale", func(i isa.Set) []float32 { d := cloned(a); ops(i).Rescale(d, w[0]); return d })
+		kerneltest.Parity(t, "blend", func(i isa.Set) []float32 { d := cloned(a); ops(i).Blend(d, b, w[0], 1-w[0]); return d })
+		kerneltest.Parity(t, "addProducts", func(i isa.Set) []float32 { d := cloned(a); ops(i).AddProducts(d, a, b); return d })
+		kerneltest.Parity(t, "products16", func(i isa.Set) []float32 { d := cloned(a); ops(i).Products16(d, a, b); return d })
 		half := n / 2
-		kerneltest.Parity(t, &active, "turnNeox", func() []float32 {
+		kerneltest.Parity(t, "turnNeox", func(i isa.Set) []float32 {
 			d := cloned(a)
-			turnNeox(d[:half], d[half:2*half], b[:half], b[half:2*half])
+			ops(i).turnNeox(d[:half], d[half:2*half], b[:half], b[half:2*half])
 			return d
 		})
 	})
@@ -50,7 +51,7 @@ func TestSiluParityOverAllMagnitudes(t *testing.T) {
 	for i := range x {
 		x[i], ones[i] = math.Float32frombits(uint32(i)<<12|uint32(i)*2654435761>>20), 1
 	}
-	kerneltest.Parity(t, &active, "SiluMul", func() []float32 { d := make([]float32, len(x)); SiluMul(d, x, ones); return d })
+	kerneltest.Parity(t, "SiluMul", func(i isa.Set) []float32 { d := make([]float32, len(x)); ops(i).SiluMul(d, x, ones); return d })
 }
 
 func FuzzSoftmaxBlock(f *testing.F) {
@@ -69,9 +70,9 @@ func FuzzSoftmaxBlock(f *testing.F) {
 			m = float32(rng.Float64()*200 - 100)
 		}
 		for _, half := range []bool{false, true} {
-			kerneltest.Parity(t, &active, "softmaxBlock", func() []float32 {
+			kerneltest.Parity(t, "softmaxBlock", func(i isa.Set) []float32 {
 				d := s
-				top, sum := SoftmaxBlock(&d, 0.125, m, half)
+				top, sum := ops(i).softmaxBlock(&d, 0.125, m, half)
 				return append(d[:], top+0, sum)
 			})
 		}

@@ -8,22 +8,26 @@ const MatrixCols = 32
 
 // MulRows sets dst to the sum of the rows of m [len(w) x len(dst)], each times its
 // weight, in their order.
-func MulRows(dst, m, w []float32) {
-	if mulRows(dst, m, w) {
+func MulRows(dst, m, w []float32) { best.MulRows(dst, m, w) }
+
+func (on ops) MulRows(dst, m, w []float32) {
+	if on.mulRows(dst, m, w) {
 		return
 	}
 	clear(dst)
 	for i, x := range w {
-		AddScaled(dst, m[i*len(dst):][:len(dst)], x)
+		on.AddScaled(dst, m[i*len(dst):][:len(dst)], x)
 	}
 }
 
 // Renew is a step of a recurrent layer with a matrix for its state. Every row i of
 // m [len(k) x len(dst)] becomes decay[i] * m[i] + k[i] * d, with one decay for all
 // rows if there is only one, and dst the sum of the new rows, each times its q[i].
-func Renew(dst, m, decay, k, q, d []float32) {
+func Renew(dst, m, decay, k, q, d []float32) { best.Renew(dst, m, decay, k, q, d) }
+
+func (on ops) Renew(dst, m, decay, k, q, d []float32) {
 	q, d = q[:len(k)], d[:len(dst)]
-	if renew(dst, m, decay, k, q, d) {
+	if on.renew(dst, m, decay, k, q, d) {
 		return
 	}
 	clear(dst)
@@ -32,16 +36,18 @@ func Renew(dst, m, decay, k, q, d []float32) {
 		if len(decay) > 1 {
 			by = decay[i]
 		}
-		Blend(row, d, by, k[i])
-		AddScaled(dst, row, q[i])
+		on.Blend(row, d, by, k[i])
+		on.AddScaled(dst, row, q[i])
 	}
 }
 
 // SigmoidMul sets dst[i] = up[i] * sigmoid(gate[i]), as a quotient. The slices have
 // one length; dst may be one of the others.
-func SigmoidMul(dst, gate, up []float32) {
+func SigmoidMul(dst, gate, up []float32) { best.SigmoidMul(dst, gate, up) }
+
+func (on ops) SigmoidMul(dst, gate, up []float32) {
 	gate, up = gate[:len(dst)], up[:len(dst)]
-	for i := sigmoidMul(dst, gate, up); i < len(dst); i++ {
+	for i := on.sigmoidMul(dst, gate, up); i < len(dst); i++ {
 		dst[i] = up[i] / (1 + Exp32(-gate[i]))
 	}
 }
@@ -54,23 +60,27 @@ var ones = func() (x [256]float32) {
 }()
 
 // Silu replaces x by silu(x).
-func Silu(x []float32) {
+func Silu(x []float32) { best.Silu(x) }
+
+func (on ops) Silu(x []float32) {
 	for len(x) > 0 {
 		part := x[:min(len(x), len(ones))]
-		SiluMul(part, part, ones[:len(part)])
+		on.SiluMul(part, part, ones[:len(part)])
 		x = x[len(part):]
 	}
 }
 
 // UnitLength multiplies x by scale / max(|x|, eps), |x| being its Euclidean norm.
-func UnitLength(x []float32, eps, scale float32) {
-	norm := max(float32(math.Sqrt(sumSquares(x))), eps)
-	Rescale(x, scale/norm)
+func UnitLength(x []float32, eps, scale float32) { best.UnitLength(x, eps, scale) }
+
+func (on ops) UnitLength(x []float32, eps, scale float32) {
+	norm := max(float32(math.Sqrt(on.sumSquares(x))), eps)
+	on.Rescale(x, scale/norm)
 }
 
 // UnitLengthPlus multiplies x by scale / sqrt(|x|^2 + eps).
 func UnitLengthPlus(x []float32, eps, scale float32) {
-	Rescale(x, scale/float32(math.Sqrt(sumSquares(x)+float64(eps))))
+	Rescale(x, scale/float32(math.Sqrt(best.sumSquares(x)+float64(eps))))
 }
 
 // Softplus32 returns log(1 + e^x), and x where that is more than 20.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"bmoe/engine/kernel/isa"
 	"bmoe/engine/kernel/kerneltest"
 )
 
@@ -19,17 +20,17 @@ func FuzzRecurrentSteps(f *testing.F) {
 		r, c := int(rows)%160+1, int(cols)%(2*MatrixCols)+1
 		wild := func(n int) []float32 { return kerneltest.Wild(rng, n, seed%4 == 0) }
 		m, k, q, d, decays := wild(r*c), wild(r), wild(r), wild(c), wild(r)
-		kerneltest.Parity(t, &active, "MulRows", func() []float32 { x := make([]float32, c); MulRows(x, m, k); return x })
+		kerneltest.Parity(t, "MulRows", func(i isa.Set) []float32 { x := make([]float32, c); ops(i).MulRows(x, m, k); return x })
 		for _, decay := range [][]float32{decays[:1], decays} {
-			kerneltest.Parity(t, &active, "Renew", func() []float32 {
+			kerneltest.Parity(t, "Renew", func(i isa.Set) []float32 {
 				x, next := make([]float32, c), cloned(m)
-				Renew(x, next, decay, k, q, d)
+				ops(i).Renew(x, next, decay, k, q, d)
 				return append(x, next...)
 			})
 		}
-		kerneltest.Parity(t, &active, "SigmoidMul", func() []float32 { x := make([]float32, len(m)); SigmoidMul(x, m, m); return x })
-		kerneltest.Parity(t, &active, "Silu", func() []float32 { x := cloned(m); Silu(x); return x })
-		kerneltest.Parity(t, &active, "UnitLength", func() []float32 { x := cloned(k); UnitLength(x, 1e-6, 0.25); return x })
+		kerneltest.Parity(t, "SigmoidMul", func(i isa.Set) []float32 { x := make([]float32, len(m)); ops(i).SigmoidMul(x, m, m); return x })
+		kerneltest.Parity(t, "Silu", func(i isa.Set) []float32 { x := cloned(m); ops(i).Silu(x); return x })
+		kerneltest.Parity(t, "UnitLength", func(i isa.Set) []float32 { x := cloned(k); ops(i).UnitLength(x, 1e-6, 0.25); return x })
 	})
 }
 

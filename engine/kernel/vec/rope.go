@@ -141,15 +141,15 @@ func (r *Rope) Apply(x []float32, headDim int, row []float32) {
 	cos, sin := row[:half], row[half:r.dims]
 	for ; len(x) > 0; x = x[headDim:] {
 		if r.kind == RopeNeox {
-			turnNeox(x[:half], x[half:r.dims], cos, sin)
+			best.turnNeox(x[:half], x[half:r.dims], cos, sin)
 		} else {
 			turnNorm(x[:r.dims], cos, sin)
 		}
 	}
 }
 
-func turnNeox(lo, hi, cos, sin []float32) {
-	for i := ropeNeox(lo, hi, cos, sin); i < len(cos); i++ {
+func (on ops) turnNeox(lo, hi, cos, sin []float32) {
+	for i := on.ropeNeox(lo, hi, cos, sin); i < len(cos); i++ {
 		a, b := lo[i], hi[i]
 		lo[i] = float32(a*cos[i]) - float32(b*sin[i])
 		hi[i] = float32(a*sin[i]) + float32(b*cos[i])

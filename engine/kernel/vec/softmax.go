@@ -50,7 +50,7 @@ const SoftmaxLen = 64
 // which it returns with the sum of the block's weights. half rounds the weights
 // to half precision first.
 func SoftmaxBlock(s *[SoftmaxLen]float32, scale, m float32, half bool) (top, sum float32) {
-	return softmaxBlock(s, scale, m, half)
+	return best.softmaxBlock(s, scale, m, half)
 }
 
 // softmaxBlockGeneric is the readable form of the kernels.

@@ -9,8 +9,11 @@ import (
 	"bmoe/engine/quant"
 )
 
-// active is the instruction set in use. Tests set it to go through every path.
-var active = isa.Best()
+// ops are the steps as an instruction set does them. The exported functions are those
+// of the best one.
+type ops isa.Set
+
+var best = ops(isa.Best())
 
 // Partials is the number of partial sums of every float reduction over a vector.
 // Element i belongs to sum i mod Partials, and a sum adds its elements in order;
@@ -20,9 +23,11 @@ const Partials = 16
 
 // SiluMul sets dst[i] = silu(gate[i]) * up[i]. The slices have one length; dst
 // may be one of the others.
-func SiluMul(dst, gate, up []float32) {
+func SiluMul(dst, gate, up []float32) { best.SiluMul(dst, gate, up) }
+
+func (on ops) SiluMul(dst, gate, up []float32) {
 	gate, up = gate[:len(dst)], up[:len(dst)]
-	for i := siluMul(dst, gate, up); i < len(dst); i++ {
+	for i := on.siluMul(dst, gate, up); i < len(dst); i++ {
 		dst[i] = Silu32(gate[i]) * up[i]
 	}
 }
@@ -53,9 +58,11 @@ func Add(dst, x []float32) {
 }
 
 // AddScaled sets dst[i] += w * x[i], the product rounded first.
-func AddScaled(dst, x []float32, w float32) {
+func AddScaled(dst, x []float32, w float32) { best.AddScaled(dst, x, w) }
+
+func (on ops) AddScaled(dst, x []float32, w float32) {
 	x = x[:len(dst)]
-	for i := addScaled(dst, x, w); i < len(dst); i++ {
+	for i := on.addScaled(dst, x, w); i < len(dst); i++ {
 		dst[i] += float32(w * x[i])
 	}
 }
@@ -70,33 +77,41 @@ func Scale(x []float32, w float32) {
 // Rescale multiplies x by f. The sum turns -0 into 0: attention counts on that,
 // for there weights of 0, which rows get that do not see a key, must not change
 // a bit.
-func Rescale(x []float32, f float32) {
-	for i := rescalePart(x, f); i < len(x); i++ {
+func Rescale(x []float32, f float32) { best.Rescale(x, f) }
+
+func (on ops) Rescale(x []float32, f float32) {
+	for i := on.rescalePart(x, f); i < len(x); i++ {
 		x[i] = float32(x[i]*f) + 0
 	}
 }
 
 // Blend sets dst[i] = a * dst[i] + b * x[i], the products rounded first.
-func Blend(dst, x []float32, a, b float32) {
+func Blend(dst, x []float32, a, b float32) { best.Blend(dst, x, a, b) }
+
+func (on ops) Blend(dst, x []float32, a, b float32) {
 	x = x[:len(dst)]
-	for i := blendPart(dst, x, a, b); i < len(dst); i++ {
+	for i := on.blendPart(dst, x, a, b); i < len(dst); i++ {
 		dst[i] = float32(dst[i]*a) + float32(x[i]*b)
 	}
 }
 
 // AddProducts sets dst[i] += a[i] * b[i], the product rounded first.
-func AddProducts(dst, a, b []float32) {
+func AddProducts(dst, a, b []float32) { best.AddProducts(dst, a, b) }
+
+func (on ops) AddProducts(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	for i := addProductsPart(dst, a, b); i < len(dst); i++ {
+	for i := on.addProductsPart(dst, a, b); i < len(dst); i++ {
 		dst[i] += float32(a[i] * b[i])
 	}
 }
 
 // Products16 sets dst[i] = a[i] * b[i], rounded to 16 bits of mantissa: its
 // product with an int8 is exact in float32.
-func Products16(dst, a, b []float32) {
+func Products16(dst, a, b []float32) { best.Products16(dst, a, b) }
+
+func (on ops) Products16(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
-	for i := products16Part(dst, a, b); i < len(dst); i++ {
+	for i := on.products16Part(dst, a, b); i < len(dst); i++ {
 		dst[i] = Round16(a[i] * b[i])
 	}
 }
@@ -107,17 +122,21 @@ func Round16(x float32) float32 {
 }
 
 // ToHalf rounds src to half precision.
-func ToHalf(dst []uint16, src []float32) {
+func ToHalf(dst []uint16, src []float32) { best.ToHalf(dst, src) }
+
+func (on ops) ToHalf(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
-	for i := toHalfPart(dst, src); i < len(src); i++ {
+	for i := on.toHalfPart(dst, src); i < len(src); i++ {
 		dst[i] = quant.F32ToF16(src[i])
 	}
 }
 
 // RoundHalf sets dst to src rounded to half precision.
-func RoundHalf(dst, src []float32) {
+func RoundHalf(dst, src []float32) { best.RoundHalf(dst, src) }
+
+func (on ops) RoundHalf(dst, src []float32) {
 	dst = dst[:len(src)]
-	for i := roundHalfPart(dst, src); i < len(src); i++ {
+	for i := on.roundHalfPart(dst, src); i < len(src); i++ {
 		dst[i] = quant.F16ToF32(quant.F32ToF16(src[i]))
 	}
 }
