@@ -3,69 +3,15 @@ package engine
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/chat"
-	"bmoe/engine/gguf/synth"
 	"bmoe/engine/model"
 	"bmoe/internal/conform"
 )
-
-// smallModel writes a small random model of a family and returns a configuration
-// over it.
-func smallModel(t testing.TB, arch string) Config {
-	t.Helper()
-	spec, err := synth.Preset("tiny-" + arch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec.Layers, spec.Embd, spec.Experts, spec.ExpertFF, spec.Vocab, spec.Seed = 4, 64, 8, 32, 600, 5
-	if spec.SharedFF > 0 {
-		spec.SharedFF = 32
-	}
-	if spec.Dense > 0 {
-		spec.Dense, spec.DenseFF = 1, 64
-	}
-	cfg := DefaultConfig()
-	cfg.Model, cfg.Threads, cfg.Ctx = filepath.Join(conform.TempDir(t), "m.gguf"), 2, 1024
-	if err := synth.Write(cfg.Model, spec); err != nil {
-		t.Fatal(err)
-	}
-	return cfg
-}
-
-// Families that can be written run: their text does not fall into a loop, and is
-// that of the resident model to the bit, however it is computed.
-func TestSmallModelsStream(t *testing.T) {
-	for _, arch := range synth.Families() {
-		if arch == "qwen3moe" {
-			continue // what the other tests run
-		}
-		t.Run(arch, func(t *testing.T) {
-			cfg := smallModel(t, arch)
-			cfg.Raw = true
-			resident := cfg
-			resident.Stream, resident.Dense = false, DenseMmap
-			want, run := outcome(t, resident)
-			ids := slices.Clone(run.Result.TokenIDs)
-			slices.Sort(ids)
-			if different := len(slices.Compact(ids)); len(run.Result.TokenIDs) < 24 || different < 12 {
-				t.Errorf("%d different tokens: %v", different, run.Result.TokenIDs)
-			}
-			cfg.Cache = Budget{Bytes: layerBytes(t, cfg)}
-			for _, threads := range []int{1, 3} {
-				cfg.Threads, cfg.UBatch, cfg.Lanes, cfg.ReleaseMmap = threads, 5*threads, threads, threads == 1
-				if got, _ := outcome(t, cfg); got.hash != want.hash || !slices.Equal(got.logits, want.logits) {
-					t.Errorf("%d threads: another text or other logits than resident", threads)
-				}
-			}
-		})
-	}
-}
 
 // prompter computes what the model within does, and says what it is told to.
 type prompter struct {

@@ -11,6 +11,8 @@ type attentionKind struct {
 	headNorms bool // of queries and keys
 	gated     bool // each head's query rows are followed by as many of a gate
 	softplus  bool // a matrix of its own makes a gate for each head
+	wideNorms bool // of queries and keys, over all heads together
+	biased    bool // queries, keys and values have biases
 }
 
 // before adds the norm before a block, or the mixer in its place.
@@ -28,7 +30,7 @@ func (m *maker) before(norm string) {
 // attention adds an attention block with its norm.
 func (m *maker) attention(a attentionKind) {
 	heads, kv, qk, out := m.Heads*m.HeadDim, m.KVHeads*m.HeadDim, qkNorm, attnStd
-	if a.headNorms {
+	if a.headNorms || a.wideNorms {
 		qk = 1
 	}
 	rows := heads
@@ -46,6 +48,15 @@ func (m *maker) attention(a attentionKind) {
 	if a.headNorms {
 		m.norm(m.name("attn_q_norm.weight"), m.HeadDim, qkNorm)
 		m.norm(m.name("attn_k_norm.weight"), m.HeadDim, qkNorm)
+	}
+	if a.wideNorms {
+		m.norm(m.name("attn_q_norm.weight"), heads, qkNorm)
+		m.norm(m.name("attn_k_norm.weight"), kv, qkNorm)
+	}
+	if a.biased {
+		m.floats("attn_q.bias", biasStd, heads)
+		m.floats("attn_k.bias", biasStd, kv)
+		m.floats("attn_v.bias", biasStd, kv)
 	}
 }
 
@@ -88,14 +99,14 @@ func (m *maker) moe(k moeKind) {
 func (m *maker) dense(ending string, ff int, share float64) {
 	m.matrix("ffn_gate"+ending, m.base, m.Embd, ff, over(gateStd, m.Embd))
 	m.matrix("ffn_up"+ending, m.base, m.Embd, ff, over(1, m.Embd))
-	m.matrix("ffn_down"+ending, m.down, ff, m.Embd, over(share*m.branch/hiddenStd, ff))
+	m.matrix("ffn_down"+ending, m.narrow, ff, m.Embd, over(share*m.branch/hiddenStd, ff))
 }
 
 // denseOrMoE adds the second half of a layer of a family whose first layers are dense,
 // and whose routers have a bias for the choice. share is the part of a layer's output
 // that the routed experts give.
 func (m *maker) denseOrMoE(norm string, share float64) {
-	if m.layer < m.Dense {
+	if m.layer < m.Dense || m.Experts == 0 {
 		m.norm(m.name(norm+".weight"), m.Embd, 1)
 		m.dense("", m.DenseFF, 1)
 		return

@@ -21,6 +21,7 @@ type family struct {
 	layer  func(m *maker)      // adds the tensors of one layer
 	norm   string              // name of the last norm; empty: output_norm
 	single bool                // each layer is one block
+	dense  bool                // a model may have no experts
 	head   func(m *maker)      // adds what stands outside the layers, beside what all have; nil: nothing
 }
 
@@ -315,7 +316,7 @@ func nemotronLayer(m *maker) {
 	default:
 		m.moe(moeKind{norm: "attn_norm", hidden: hiddenSquaredStd, share: bothShare / nemotronScale, ungated: true, biased: true})
 		m.matrix("ffn_up_shexp", m.base, m.Embd, m.SharedFF, over(1, m.Embd))
-		m.matrix("ffn_down_shexp", m.down, m.SharedFF, m.Embd, over(bothShare*m.branch/hiddenSquaredStd, m.SharedFF))
+		m.matrix("ffn_down_shexp", m.narrow, m.SharedFF, m.Embd, over(bothShare*m.branch/hiddenSquaredStd, m.SharedFF))
 	}
 }
 

@@ -25,6 +25,8 @@ type scaling struct {
 	center float64
 	// tie makes the minima inside a block equal to its scales, or is nil.
 	tie func(block []byte)
+	// put sets the block's scale where it is not two bytes in one place; else nil.
+	put func(block []byte, d uint16)
 }
 
 // scalings holds the block types that the filler can make. The mean squares:
@@ -73,8 +75,14 @@ func newFiller(kind quant.Type, mean, std float64) (filler, error) {
 		return fillHalf(std, quant.F32ToBF16), nil
 	case quant.MXFP4:
 		return fillMXFP4(std)
+	case quant.NVFP4:
+		return fillNVFP4(std)
 	}
 	s, ok := scalings[kind]
+	if low, is := lowBit[kind]; is {
+		s, ok = low, true
+		s.rms = s.measured(kind)
+	}
 	if !ok {
 		return nil, fmt.Errorf("cannot make random weights of type %v", kind)
 	}
@@ -117,7 +125,7 @@ func (s scaling) filler(kind quant.Type, std float64) (filler, error) {
 		for ; len(dst) > 0; dst = dst[size:] {
 			block := dst[:size]
 			i := block[s.d] & 31 // still random
-			binary.LittleEndian.PutUint16(block[s.d:], scale[i])
+			s.set(block, scale[i])
 			if s.min >= 0 {
 				binary.LittleEndian.PutUint16(block[s.min:], min[i])
 			}

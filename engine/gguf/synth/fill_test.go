@@ -31,8 +31,11 @@ func moments(x []float32) (mean, std float64) {
 // Weights of every type have the size that was asked for and no mean, at the
 // sizes that models have; block scales vary.
 func TestFillerMoments(t *testing.T) {
-	kinds := []quant.Type{quant.F32, quant.F16, quant.BF16, quant.MXFP4}
+	kinds := []quant.Type{quant.F32, quant.F16, quant.BF16, quant.MXFP4, quant.NVFP4}
 	for kind := range scalings {
+		kinds = append(kinds, kind)
+	}
+	for kind := range lowBit {
 		kinds = append(kinds, kind)
 	}
 	for _, kind := range kinds {
@@ -52,9 +55,13 @@ func TestFillerMoments(t *testing.T) {
 					t.Errorf("mean %.2g, standard deviation %.4g", mean, got)
 				}
 				sizes := map[float32]bool{}
-				for at := 0; at < len(x); at += 256 {
+				alike := 256 // elements with one scale of the block's own, at most
+				if kind == quant.NVFP4 {
+					alike = 16
+				}
+				for at := 0; at < len(x); at += alike {
 					top := float32(0)
-					for _, v := range x[at : at+256] {
+					for _, v := range x[at : at+alike] {
 						top = max(top, v, -v)
 					}
 					sizes[top] = true
@@ -84,7 +91,7 @@ func TestFillerRefuses(t *testing.T) {
 	for _, c := range []struct {
 		kind quant.Type
 		std  float64
-	}{{quant.IQ2_XXS, 1}, {quant.Q6_K, 1e-9}, {quant.Q8_0, 1e9}, {quant.Q4_K, 1e7}, {quant.MXFP4, 1e-60}} {
+	}{{quant.Type(63), 1}, {quant.IQ2_XXS, 1e-9}, {quant.NVFP4, 1e-9}, {quant.NVFP4, 1e9}, {quant.Q6_K, 1e-9}, {quant.Q8_0, 1e9}, {quant.Q4_K, 1e7}, {quant.MXFP4, 1e-60}} {
 		if _, err := newFiller(c.kind, 0, c.std); err == nil {
 			t.Errorf("%v of size %g was taken", c.kind, c.std)
 		}

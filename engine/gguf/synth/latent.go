@@ -17,7 +17,7 @@ var (
 func init() {
 	families["deepseek2"] = family{pre: "deepseek-v3", check: func(s *Spec) error { return s.checkLowRank(lowRankSizes) }, keys: (*Spec).latentKeys, layer: latentLayer}
 	families["glm-dsa"] = family{pre: "glm4", check: func(s *Spec) error { return s.checkLowRank(lowRankSizes, chooserSizes) }, keys: (*Spec).latentKeys, layer: latentLayer}
-	families["gemma4"] = family{pre: "qwen2", check: (*Spec).checkGemma, keys: (*Spec).gemmaKeys, layer: gemmaLayer, head: gemmaHead}
+	families["gemma4"] = family{pre: "qwen2", dense: true, check: (*Spec).checkGemma, keys: (*Spec).gemmaKeys, layer: gemmaLayer, head: gemmaHead}
 	families["deepseek4"] = family{pre: "deepseek-v3", check: (*Spec).checkCompressed, keys: (*Spec).compressedKeys, layer: compressedLayer, head: compressedHead}
 }
 
@@ -164,6 +164,11 @@ func gemmaLayer(m *maker) {
 	m.norm(m.name("post_attention_norm.weight"), m.Embd, m.branch*math.Sqrt(float64(m.Embd)))
 	m.norm(m.name("ffn_norm.weight"), m.Embd, 1)
 	m.dense("", m.DenseFF, 1/m.branch)
+	if m.Experts == 0 {
+		m.norm(m.name("post_ffw_norm.weight"), m.Embd, m.branch*math.Sqrt(float64(m.Embd)))
+		m.norms("layer_output_scale.weight", 1, 1)
+		return
+	}
 	m.norm(m.name("post_ffw_norm_1.weight"), m.Embd, bothShare)
 	m.norms("ffn_gate_inp.scale", 1, m.Embd)
 	// The router's input is a vector of length 1.

@@ -95,6 +95,37 @@ var presets = map[string]Spec{
 		ExpertFF: 1536, SharedFF: 1536, Dense: 1, DenseFF: 10240, Vocab: 154880, Ctx: 202752, Type: "Q4_K_M"},
 	"gemma-4-26b-a4b": {Arch: "gemma4", Layers: 30, Embd: 2816, Heads: 16, KVHeads: 8, HeadDim: 256, Experts: 128, Used: 8, ExpertFF: 704, DenseFF: 2112, Window: 1024, Interval: 6,
 		Vocab: 262144, Ctx: 262144, Type: "Q8_0", Tied: true},
+	"tiny-qwen2moe": {Arch: "qwen2moe", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 512,
+		Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-olmoe": {Arch: "olmoe", Layers: 4, Embd: 256, Heads: 8, KVHeads: 8, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-llama": {Arch: "llama", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 8, Used: 2, ExpertFF: 256, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-granitemoe": {Arch: "granitemoe", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
+		Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-minimax-m2": {Arch: "minimax-m2", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256,
+		Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-ernie4_5-moe": {Arch: "ernie4_5-moe", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 512,
+		Dense: 1, DenseFF: 512, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-glm4moe": {Arch: "glm4moe", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		Dense: 1, DenseFF: 512, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-bailingmoe2": {Arch: "bailingmoe2", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
+		Dense: 1, DenseFF: 512, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-qwen3": {Arch: "qwen3", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, DenseFF: 512, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-glm4":  {Arch: "glm4", Layers: 4, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, DenseFF: 512, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-qwen35": {Arch: "qwen35", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, RopeDims: 16, DenseFF: 512,
+		KeyHeads: 4, ValueHeads: 8, StateSize: 32, Conv: 4, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
+	"tiny-lfm2": {Arch: "lfm2", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, DenseFF: 512, Conv: 3, Interval: 4, Vocab: 2048, Ctx: 1024, Type: "Q8_0", Tied: true},
+	"mixtral-8x7b": {Arch: "llama", Layers: 32, Embd: 4096, Heads: 32, KVHeads: 8, HeadDim: 128, Experts: 8, Used: 2, ExpertFF: 14336,
+		Vocab: 32000, Ctx: 32768, Type: "Q4_K_M"},
+	"glm-4.5-air": {Arch: "glm4moe", Layers: 46, Embd: 4096, Heads: 96, KVHeads: 8, HeadDim: 128, RopeDims: 64, Experts: 128, Used: 8, ExpertFF: 1408, SharedFF: 1408,
+		Dense: 1, DenseFF: 10944, Vocab: 151552, Ctx: 131072, Type: "Q4_K_M"},
+	"olmoe-1b-7b": {Arch: "olmoe", Layers: 16, Embd: 2048, Heads: 16, KVHeads: 16, HeadDim: 128, Experts: 64, Used: 8, ExpertFF: 1024, Vocab: 50304, Ctx: 4096, Type: "Q4_K_M"},
+	"ernie-4.5-21b-a3b": {Arch: "ernie4_5-moe", Layers: 28, Embd: 2560, Heads: 20, KVHeads: 4, HeadDim: 128, Experts: 64, Used: 6, ExpertFF: 1536, SharedFF: 3072,
+		Dense: 1, DenseFF: 12288, Vocab: 103424, Ctx: 131072, Type: "Q4_K_M"},
+	"minimax-m2": {Arch: "minimax-m2", Layers: 62, Embd: 3072, Heads: 48, KVHeads: 8, HeadDim: 128, RopeDims: 64, Experts: 256, Used: 8, ExpertFF: 1536,
+		Vocab: 200064, Ctx: 196608, Type: "Q4_K_M"},
+	"ling-mini-2.0": {Arch: "bailingmoe2", Layers: 20, Embd: 2048, Heads: 16, KVHeads: 4, HeadDim: 128, RopeDims: 64, Experts: 256, Used: 8, ExpertFF: 512, SharedFF: 512,
+		Dense: 1, DenseFF: 5120, Vocab: 157184, Ctx: 32768, Type: "Q4_K_M"},
+	"qwen3-4b": {Arch: "qwen3", Layers: 36, Embd: 2560, Heads: 32, KVHeads: 8, HeadDim: 128, DenseFF: 9728, Vocab: 151936, Ctx: 40960, Type: "Q4_K_M", Tied: true},
 	"tiny-laguna": {Arch: "laguna", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256, SharedFF: 256,
 		Dense: 1, DenseFF: 512, Window: 32, Vocab: 2048, Ctx: 1024, Type: "Q8_0"},
 	"tiny-lfm2moe": {Arch: "lfm2moe", Layers: 8, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 16, Used: 4, ExpertFF: 256,
@@ -149,6 +180,12 @@ type Size struct {
 
 // Sizes returns the spec's numbers, to be read or set.
 func (s *Spec) Sizes() []Size {
+	least := func(n int) int { // of what belongs to experts
+		if s.Experts == 0 {
+			return 0
+		}
+		return n
+	}
 	return []Size{
 		{"layers", &s.Layers, "layers", 1, 1 << 10},
 		{"embd", &s.Embd, "width of the residual stream", 1, 1 << 20},
@@ -156,9 +193,9 @@ func (s *Spec) Sizes() []Size {
 		{"kv-heads", &s.KVHeads, "key and value heads", 1, s.Heads},
 		{"head-dim", &s.HeadDim, "width of a head", 2, 1 << 12},
 		{"rope-dims", &s.RopeDims, "entries of a head that turn with the position (default: all)", 0, 0},
-		{"experts", &s.Experts, "experts in each layer", 2, 1 << 12},
-		{"used", &s.Used, "experts that a token is routed to", 1, s.Experts},
-		{"expert-ff", &s.ExpertFF, "inner width of an expert", 1, 1 << 20},
+		{"experts", &s.Experts, "experts in each layer (0: none, in dense families)", least(2), 1 << 12},
+		{"used", &s.Used, "experts that a token is routed to", least(1), max(1, s.Experts)},
+		{"expert-ff", &s.ExpertFF, "inner width of an expert", least(1), 1 << 20},
 		{"shared-ff", &s.SharedFF, "inner width of the shared expert", 0, 0},
 		{"dense", &s.Dense, "first layers, with one dense network in place of experts", 0, 0},
 		{"dense-ff", &s.DenseFF, "inner width of that network", 0, 0},
@@ -198,6 +235,10 @@ func (s *Spec) check() error {
 	switch {
 	case families[s.arch()].layer == nil:
 		return fmt.Errorf("unknown family %q (known: %s)", s.Arch, strings.Join(Families(), ", "))
+	case s.Experts == 0 && !families[s.arch()].dense:
+		return fmt.Errorf("experts is 0, not 2 to %d: %s has no dense models", 1<<12, s.arch())
+	case s.Experts == 0 && (s.Used > 0 || s.ExpertFF > 0):
+		return fmt.Errorf("used is %d and expert-ff %d, but experts is 0", s.Used, s.ExpertFF)
 	case s.Heads%s.KVHeads != 0:
 		return fmt.Errorf("heads (%d) is not a multiple of kv-heads (%d)", s.Heads, s.KVHeads)
 	case s.HeadDim%2 != 0:

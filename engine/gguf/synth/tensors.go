@@ -16,19 +16,53 @@ type mix struct {
 	base     quant.Type // of all matrices but the exceptions
 	more     quant.Type // of the head, and of the values and down projections of the layers that moreBits picks
 	experts  quant.Type // of the experts
+	downs    quant.Type // of the experts' down projections in those layers, if another than more
+	mixed    bool       // a matrix whose rows do not fit its type gets another
 }
 
-func pure(fileType uint32, t quant.Type) mix { return mix{fileType, t, t, t} }
+func pure(fileType uint32, t quant.Type) mix {
+	return mix{fileType: fileType, base: t, more: t, experts: t}
+}
 
-// mixes holds the types by name. Q4_K_M and MXFP4_MOE are llama.cpp's mixes
-// (llama-quant.cpp); the others have every matrix in one type.
+// mixes holds the types by name. Those that end in _M, and MXFP4_MOE, are llama.cpp's
+// mixes (llama-quant.cpp). Those that begin with UD are like the dynamic ones that
+// people download: few bits for the experts, more for what every token needs. The others
+// have every matrix in one type.
 var mixes = map[string]mix{
 	"F32": pure(0, quant.F32), "F16": pure(1, quant.F16), "BF16": pure(32, quant.BF16),
 	"Q4_0": pure(2, quant.Q4_0), "Q4_1": pure(3, quant.Q4_1), "Q5_0": pure(8, quant.Q5_0), "Q5_1": pure(9, quant.Q5_1),
 	"Q8_0": pure(7, quant.Q8_0), "Q2_K": pure(10, quant.Q2_K), "Q3_K": pure(11, quant.Q3_K), "Q4_K": pure(14, quant.Q4_K),
 	"Q5_K": pure(16, quant.Q5_K), "Q6_K": pure(18, quant.Q6_K), "IQ4_NL": pure(25, quant.IQ4_NL), "MXFP4": pure(38, quant.MXFP4),
-	"Q4_K_M":    {15, quant.Q4_K, quant.Q6_K, quant.Q4_K},
-	"MXFP4_MOE": {38, quant.Q8_0, quant.Q8_0, quant.MXFP4},
+	"IQ1_S": pure(24, quant.IQ1_S), "IQ1_M": pure(31, quant.IQ1_M), "IQ2_XXS": pure(19, quant.IQ2_XXS), "IQ2_XS": pure(20, quant.IQ2_XS),
+	"IQ2_S": pure(28, quant.IQ2_S), "IQ3_XXS": pure(23, quant.IQ3_XXS), "IQ3_S": pure(26, quant.IQ3_S), "IQ4_XS": pure(30, quant.IQ4_XS),
+	"TQ1_0": pure(36, quant.TQ1_0), "TQ2_0": pure(37, quant.TQ2_0), "NVFP4": pure(39, quant.NVFP4),
+	"Q4_K_M":     {fileType: 15, base: quant.Q4_K, more: quant.Q6_K, experts: quant.Q4_K, mixed: true},
+	"Q5_K_M":     {fileType: 17, base: quant.Q5_K, more: quant.Q6_K, experts: quant.Q5_K, mixed: true},
+	"Q3_K_M":     {fileType: 12, base: quant.Q3_K, more: quant.Q5_K, experts: quant.Q3_K, mixed: true},
+	"MXFP4_MOE":  {fileType: 38, base: quant.Q8_0, more: quant.Q8_0, experts: quant.MXFP4, mixed: true},
+	"UD-IQ1_M":   {fileType: 31, base: quant.Q5_K, more: quant.Q6_K, experts: quant.IQ1_M, downs: quant.IQ2_XXS, mixed: true},
+	"UD-IQ2_M":   {fileType: 29, base: quant.Q5_K, more: quant.Q6_K, experts: quant.IQ2_XS, downs: quant.IQ3_XXS, mixed: true},
+	"UD-Q3_K_XL": {fileType: 12, base: quant.Q6_K, more: quant.Q8_0, experts: quant.Q3_K, downs: quant.Q5_K, mixed: true},
+}
+
+// fit returns the type of a matrix whose rows have cols entries. In a mix a row that is
+// not a whole number of blocks gets the type of smaller blocks that llama.cpp gives it.
+func (m *mix) fit(kind quant.Type, cols int64) quant.Type {
+	for m.mixed && cols%int64(kind.BlockLen()) != 0 {
+		switch kind {
+		case quant.Q4_K:
+			kind = quant.Q5_0
+		case quant.Q5_K:
+			kind = quant.Q5_1
+		case quant.Q6_K:
+			kind = quant.Q8_0
+		case quant.Q2_K, quant.Q3_K, quant.IQ1_S, quant.IQ1_M, quant.IQ2_XXS, quant.IQ2_XS, quant.IQ2_S, quant.IQ3_XXS, quant.IQ3_S, quant.IQ4_XS:
+			kind = quant.IQ4_NL
+		default:
+			kind = quant.F16
+		}
+	}
+	return kind
 }
 
 // Types returns the names that Spec.Type may have, sorted.
@@ -108,7 +142,8 @@ type maker struct {
 	// the layer in progress
 	layer  int
 	values quant.Type // of the values' matrix
-	down   quant.Type // of the down projections
+	down   quant.Type // of the experts' down projections
+	narrow quant.Type // of the down projections that every token goes through
 }
 
 // over returns the size of weights by which a vector of n entries of size 1 makes
@@ -165,14 +200,21 @@ func (s *Spec) weights() ([]weight, error) {
 	}
 	for i := range s.Layers {
 		first := len(m.list)
-		m.layer, m.values, m.down = i, m.base, m.experts
+		m.layer, m.values, m.narrow, m.down = i, m.base, m.base, m.experts
 		if m.more != m.base && moreBits(i, s.Layers) {
-			m.values, m.down = m.more, m.more
+			m.values, m.narrow, m.down = m.more, m.more, m.more
+			if m.downs != 0 {
+				m.down = m.downs
+			}
 		}
 		families[s.arch()].layer(m)
 		if t != nil {
 			t.layer(i, m.list[first:])
 		}
+	}
+	for i := range m.list {
+		w := &m.list[i]
+		w.kind = m.fit(w.kind, w.dims[0])
 	}
 	return m.list, nil
 }

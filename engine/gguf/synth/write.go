@@ -1,6 +1,7 @@
 package synth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,16 +101,13 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 		{arch + ".block_count", uint32(s.Layers)},
 		{arch + ".context_length", uint32(s.Ctx)},
 		{arch + ".embedding_length", uint32(s.Embd)},
-		{arch + ".feed_forward_length", uint32(s.ExpertFF * s.Used)}, // of a dense layer; there is none
+		{arch + ".feed_forward_length", uint32(cmp.Or(s.DenseFF, s.ExpertFF*s.Used))}, // of a dense layer; there may be none
 		{arch + ".attention.head_count", uint32(s.Heads)},
 		{arch + ".attention.head_count_kv", uint32(s.KVHeads)},
 		{arch + ".attention.key_length", uint32(s.HeadDim)},
 		{arch + ".attention.value_length", uint32(s.HeadDim)},
 		{arch + ".attention.layer_norm_rms_epsilon", float32(1e-6)},
 		{arch + ".rope.freq_base", float32(1e6)},
-		{arch + ".expert_count", uint32(s.Experts)},
-		{arch + ".expert_used_count", uint32(s.Used)},
-		{arch + ".expert_feed_forward_length", uint32(s.ExpertFF)},
 		{arch + ".vocab_size", uint32(s.Vocab)},
 		{"tokenizer.ggml.model", "gpt2"},
 		{"tokenizer.ggml.pre", known.pre},
@@ -121,6 +119,10 @@ func (s *Spec) metadata(w *gguf.Writer) error {
 		{"tokenizer.ggml.padding_token_id", last - 2},
 		{"tokenizer.ggml.add_bos_token", false},
 		{"tokenizer.chat_template", chatTemplate},
+	}
+	if s.Experts > 0 {
+		keys = append(keys, key{arch + ".expert_count", uint32(s.Experts)}, key{arch + ".expert_used_count", uint32(s.Used)},
+			key{arch + ".expert_feed_forward_length", uint32(s.ExpertFF)})
 	}
 	if s.RopeDims > 0 {
 		keys = append(keys, key{arch + ".rope.dimension_count", uint32(s.RopeDims)})
