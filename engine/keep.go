@@ -32,11 +32,16 @@ var errOtherModel = errors.New("it was kept with another model, or with other nu
 
 // Chat returns the conversation.
 func (s *Session) Chat() backend.Chat {
-	c := backend.Chat{Dropped: s.dropped}
-	for _, m := range s.conversation.Messages {
-		c.Messages = append(c.Messages, backend.Message{Role: m.Role, Text: m.Content, Reasoning: m.Reasoning})
+	return backend.Chat{Dropped: s.dropped, Messages: spoken(&s.conversation)}
+}
+
+// spoken returns the messages of a conversation.
+func spoken(c *chat.Conversation) []backend.Message {
+	var out []backend.Message
+	for _, m := range c.Messages {
+		out = append(out, backend.Message{Role: m.Role, Text: m.Content, Reasoning: m.Reasoning})
 	}
-	return c
+	return out
 }
 
 // SetChat takes up a conversation. There is nothing to repeat then.
@@ -46,6 +51,21 @@ func (s *Session) SetChat(c backend.Chat) {
 		s.conversation.Append(chat.Message{Role: m.Role, Content: m.Text, Reasoning: m.Reasoning})
 	}
 	s.meter.rec.Update(func(live *profile.Snapshot) { live.DroppedTurns, live.CtxUsed = c.Dropped, 0 })
+}
+
+// NumberFrom makes the next run the one after n, where runs of several engines have
+// numbers of one row.
+func (s *Session) NumberFrom(n int) { s.ran = n }
+
+// Forget empties the expert cache and what the model remembers: the next run begins
+// as that of a session just opened.
+func (s *Session) Forget() error {
+	if s.streamer != nil {
+		s.streamer.Empty()
+	}
+	s.last = nil
+	_, err := s.rewind(0)
+	return err
 }
 
 // Save writes what the model remembers: the ids it has seen, and its state.

@@ -102,6 +102,10 @@ var rules = []struct {
 	{"disturbed", (*diagnosis).disturbed},
 	{"arena", (*diagnosis).arena},
 	{"anew", (*diagnosis).anew},
+	{"queue", (*diagnosis).queued},
+	{"held", (*diagnosis).held},
+	{"shared", (*diagnosis).shared},
+	{"full", (*diagnosis).full},
 }
 
 // diagnosis is a diagnosis being made.

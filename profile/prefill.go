@@ -19,11 +19,26 @@ func (s *Snapshot) PrefillLeft() Maybe[int64] {
 // PrefillText says how far a prefill is and how long it will take, such as
 // "256 of 3000 tokens, about 40 s left".
 func (s *Snapshot) PrefillText() string {
+	if s.Prompt == 0 && s.Remote.Server != "" {
+		return "the server has not said how far it is"
+	}
 	text := fmt.Sprintf("%d of %d tokens", s.PromptDone, s.Prompt)
 	if left := s.PrefillLeft(); left.OK {
 		text += ", about " + units.About(left.Value) + " left"
 	}
 	return text
+}
+
+// leastSilence is the silence of a server that is worth a word.
+const leastSilence = 10 * units.Second
+
+// SilenceText says for how long nothing has come of the answer under way; empty while
+// that is not long.
+func (s *Snapshot) SilenceText() string {
+	if quiet := s.Remote.Silence; quiet.OK && quiet.Value >= leastSilence {
+		return "nothing heard for " + units.About(quiet.Value)
+	}
+	return ""
 }
 
 // PrefillNotes decides when a reader of lines hears of a prefill: after the first

@@ -312,6 +312,9 @@ func (m *Model) header() string {
 func (m *Model) ctxPart() term.Part {
 	s := m.live
 	text := fmt.Sprintf("%d/%d", s.CtxUsed, s.Ctx)
+	if s.Ctx == 0 && s.Remote.Server != "" { // it does not tell
+		text = fmt.Sprintf("%d/%s", s.CtxUsed, units.NotMeasured)
+	}
 	if s.Ctx > 0 && s.CtxUsed*5 >= s.Ctx*4 {
 		return m.th.Text(2, m.th.Read, "ctx "+text)
 	}
@@ -337,8 +340,14 @@ func (m *Model) phaseText() string {
 	case saving:
 		return "keeping the session"
 	}
+	if text := s.SilenceText(); text != "" {
+		return text
+	}
 	switch s.Phase {
 	case profile.Prefill:
+		if s.Prompt == 0 && s.Remote.Server != "" {
+			return "waiting for the server"
+		}
 		text := fmt.Sprintf("prefill %d/%d", s.PromptDone, s.Prompt)
 		if left := s.PrefillLeft(); left.OK && s.Elapsed >= int64(time.Second) {
 			text += ", " + units.About(left.Value) + " left"

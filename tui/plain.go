@@ -121,8 +121,11 @@ func (p *plainChat) say(s string) { p.write(s + "\n") }
 func (p *plainChat) chat(ctx context.Context) error {
 	var s profile.Snapshot
 	p.eng.Snapshot(&s)
-	p.say(fmt.Sprintf("%s, %s, %s. /help lists the commands; a line ending in a backslash goes on.",
-		term.CleanLine(s.Model.Name), term.CleanLine(s.Model.Arch), units.Size(s.Model.FileBytes)))
+	what := fmt.Sprintf("%s, %s, %s", term.CleanLine(s.Model.Name), term.CleanLine(s.Model.Arch), units.Size(s.Model.FileBytes))
+	if by := p.eng.Info().Engine; by != "" {
+		what = term.CleanLine(s.Model.Name + " on " + by)
+	}
+	p.say(what + ". /help lists the commands; a line ending in a backslash goes on.")
 	if s.Simulated {
 		p.say("SIMULATED host: figures are not measurements of this machine.")
 	}

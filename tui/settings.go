@@ -207,7 +207,9 @@ func usage(rows []backend.Setting, r *backend.Setting) string {
 // or a wish. now is the value that a bare switch turns. A command that is not of
 // a setting is not ok.
 func settingCommand(rows []backend.Setting, cmd, arg string, now func(*backend.Setting) string) (r *backend.Setting, value, told string, ok bool) {
-	r, arg = commanded(rows, cmd), strings.ToLower(arg)
+	if r = commanded(rows, cmd); r != nil && r.Kind != backend.Text {
+		arg = strings.ToLower(arg)
+	}
 	var refused *backend.SettingError
 	switch {
 	case r == nil:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"bmoe/engine/ab"
@@ -23,7 +22,8 @@ var orders = []string{"both", "forward"}
 // experiment answers the prompt under every combination of settings in turns, and
 // reports what that came to.
 func experiment(ctx context.Context, o *options, out *cli.Output) error {
-	variants, live, err := ab.Variants(o.ab, o.settings)
+	rows := o.variable()
+	variants, live, err := ab.Variants(o.ab, rows)
 	if err != nil {
 		var refused *backend.SettingError
 		if errors.As(err, &refused) {
@@ -47,9 +47,10 @@ func experiment(ctx context.Context, o *options, out *cli.Output) error {
 	warned := false
 	p.Open = func(ctx context.Context, values map[string]string) (backend.Backend, error) {
 		one := *o
-		for _, row := range o.settings {
+		for _, row := range rows {
 			if v, ok := values[row.Name]; ok {
-				if err := one.cfg.Set(row.Name, v, backend.FromFlag); err != nil {
+				one.both = one.both || row.Name == backend.EngineSetting
+				if err := one.vary(row.Name, v); err != nil {
 					return nil, err
 				}
 			}
@@ -161,13 +162,13 @@ func (o *options) checkExperiment() error {
 	if !o.given("ab") {
 		return nil
 	}
-	variants, _, err := ab.Variants(o.ab, o.settings)
+	rows := o.variable()
+	variants, _, err := ab.Variants(o.ab, rows)
 	if err != nil {
 		return nil // said when it is carried out
 	}
 	for name := range variants[0].Values {
-		i := slices.IndexFunc(o.settings, func(s backend.Setting) bool { return s.Name == name })
-		if flag := o.settings[i].Flag; o.given(flag) {
+		if flag := backend.Find(rows, name).Flag; flag != "" && o.given(flag) {
 			return cli.Usagef("--%s and --ab both set %s", flag, name)
 		}
 	}

@@ -34,6 +34,7 @@ func answer(ctx context.Context, o *options, out *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	o.notice = func(text string) { fmt.Fprintf(os.Stderr, "bmoe: %s\n", term.CleanLine(text)) }
 	status := newStatus(os.Stderr)
 	defer status.clear()
 	began := clock.Now()

@@ -21,6 +21,14 @@ func chat(o *options, _ *cli.Output) error {
 	if err != nil {
 		return err
 	}
+	notices := make(chan string, 8)
+	notice := func(text string) {
+		select {
+		case notices <- text:
+		default: // one that is not shown is enough to know of the others
+		}
+	}
+	o.notice, o.far.AnyModel, o.both = notice, true, true
 	opening, err := o.begun()
 	if err != nil {
 		return err
@@ -37,13 +45,7 @@ func chat(o *options, _ *cli.Output) error {
 		ctx, stop = interrupt.Others(ctx)
 		defer stop()
 	}
-	notices := make(chan string, 8)
-	files, err := o.createSinks(ctx, func(err error) {
-		select {
-		case notices <- err.Error():
-		default: // one that is not shown is enough to know of the others
-		}
-	})
+	files, err := o.createSinks(ctx, func(err error) { notice(err.Error()) })
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 
 	"bmoe/engine"
 	"bmoe/engine/backend"
+	"bmoe/engine/either"
+	"bmoe/engine/remote"
 	"bmoe/internal/cli"
 
 	"github.com/spf13/pflag"
@@ -20,6 +22,10 @@ type options struct {
 	computeTrace       string
 	cells, thermalGate int
 	cfg                engine.Config
+	far                remote.Config                  // the server, if one is given
+	engine             string                         // which of both answers
+	both               bool                           // both are wanted, where both are given
+	notice             func(string)                   // hears what the user should know while an answer is under way
 	settings           []backend.Setting              // the rows that become flags, with their defaults
 	set                func(name, value string) error // gives one of them a value
 	hf                 string                         // a model of the hub
@@ -155,8 +161,15 @@ func (o *options) sections() []section {
 // newOptions returns the defaults.
 func newOptions() *options {
 	o := &options{cfg: engine.DefaultConfig(), cells: defaultCells, order: orders[0]}
+	o.engine = backend.Elsewhere
 	o.settings = engine.Settings(o.cfg)
-	o.set = func(name, value string) error { return o.cfg.Set(name, value, backend.FromFlag) }
+	for _, r := range append(remote.Settings(o.far), either.Setting(o.engine, backend.FromDefault)) {
+		if r.Flag != "" && backend.Find(o.settings, r.Name) == nil { // some are of both
+			r.Section = sectionRemote
+			o.settings = append(o.settings, r)
+		}
+	}
+	o.set = o.setOne
 	return o
 }
 
@@ -227,6 +240,7 @@ func (o *options) check() error {
 	needs := [][2]string{
 		{"conversation", "show-prompt"}, {"eval-decode", "eval-tokens"}, {"save-logits", "eval-tokens"},
 		{"cells", "ab"}, {"order", "ab"}, {"thermal-gate", "ab"},
+		{"remote-model", "connect"}, {"connect-insecure", "connect"}, {"engine", "connect"},
 	}
 	for _, n := range needs {
 		if o.given(n[0]) && !o.given(n[1]) {

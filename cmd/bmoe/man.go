@@ -68,6 +68,7 @@ func manPage(sections []section) string {
 // environment is the variables that the program looks at.
 var environment = [][2]string{
 	{demo.DirVariable, "is the folder of the demo model"},
+	{keyVariable, "is the key that goes to the server of --connect, and no variable beside it does"},
 	{"NO_COLOR", "turns colours off"},
 	{crash.DebugVariable + "=1", "shows the stack if the program fails within itself"},
 	{userdir.StateVariable, "is the folder of sessions and of the reports of such failures"},

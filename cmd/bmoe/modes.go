@@ -44,13 +44,13 @@ var modes = []mode{
 	{func(o *options) bool { return o.given("eval-tokens") }, "with --eval-tokens",
 		[]string{"eval-tokens", "eval-decode", "save-logits", "model", "hf", "ctx-size", "Compute", "Streaming", "json"}, interruptible(eval)},
 	{func(o *options) bool { return o.given("ab") }, "with --ab",
-		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", "json"}, interruptible(experiment)},
+		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "json"}, interruptible(experiment)},
 	{(*options).answers, "where there is no screen",
-		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", "progress", "json", "csv", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
+		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "progress", "json", "csv", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
 	{func(o *options) bool { return o.plain }, "with --plain",
-		[]string{"plain", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
+		[]string{"plain", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
 	{func(*options) bool { return true }, "on the screen",
-		[]string{"ascii", "no-mouse", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling"}, chat},
+		[]string{"ascii", "no-mouse", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
 }
 
 // mode returns what the command line asks for.
@@ -73,9 +73,13 @@ func (o *options) answers() bool {
 // there are none.
 func (o *options) idle(m *mode) string {
 	var names []string
+	acts, where := m.acts, m.where
+	if o.connects() && !o.hasModel() && slices.Contains(acts, sectionRemote) {
+		acts, where = remoteActs(acts), "with --connect"
+	}
 	for _, s := range o.groups {
 		s.VisitAll(func(f *pflag.Flag) {
-			if f.Changed && !slices.Contains(m.acts, s.heading()) && !slices.Contains(m.acts, f.Name) {
+			if f.Changed && !slices.Contains(acts, s.heading()) && !slices.Contains(acts, f.Name) {
 				names = append(names, "--"+f.Name)
 			}
 		})
@@ -84,9 +88,9 @@ func (o *options) idle(m *mode) string {
 	case 0:
 		return ""
 	case 1:
-		return names[0] + " does nothing " + m.where
+		return names[0] + " does nothing " + where
 	default:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " do nothing " + m.where
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " do nothing " + where
 	}
 }
 

@@ -19,7 +19,15 @@ type opening struct {
 }
 
 // begin does what can fail at once.
-func (o *options) begin(ctx context.Context) (*opening, error) { return o.beginOwn(ctx) }
+func (o *options) begin(ctx context.Context) (*opening, error) {
+	switch own := !o.connects() || o.hasModel() && o.engine == backend.Local; {
+	case o.connects() && o.hasModel() && o.both:
+		return o.beginBoth(ctx)
+	case own:
+		return o.beginOwn(ctx)
+	}
+	return o.beginRemote(ctx)
+}
 
 // open opens the engine that the command line asks for.
 func (o *options) open(ctx context.Context, progress func(stage string, done float64)) (backend.Backend, error) {

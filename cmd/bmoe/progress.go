@@ -152,7 +152,8 @@ func (r *progressReport) delta(d backend.Delta) error {
 	line := progressLine{Step: r.step, Steps: r.snap.Steps, Reasoning: d.Reasoning, Text: d.Text, DenseResident: r.snap.Mapping.DenseResident}
 	if c := d.Record; c != nil {
 		ms := func(ns int64) profile.Maybe[float64] { return profile.Some(units.InMs(ns)) }
-		line.Wall, line.Compute, line.Mgmt = ms(c.Wall), ms(c.Compute), ms(c.Mgmt)
+		part := func(ns int64) profile.Maybe[float64] { return profile.In(c.Part(ns), units.Millisecond) }
+		line.Wall, line.Compute, line.Mgmt = ms(c.Wall), part(c.Compute), part(c.Mgmt)
 		line.Stall = profile.In(c.Stall, units.Millisecond)
 		line.MajorFaults = c.MajorFaults
 		line.CPU = profile.In(c.CPU, units.Millisecond)

@@ -13,6 +13,11 @@ import (
 // say puts mentions of settings in the words of the command line.
 func summary(r *profile.Result, say func(string) string) string {
 	var b strings.Builder
+	if r.Remote != nil {
+		remoteSummary(&b, r)
+		reasons(&b, r, say)
+		return b.String()
+	}
 	fmt.Fprintf(&b, "\n%s (%s), %s tok/s; prompt %s, %s tok/s; first token after %s s; loaded in %s s\n",
 		units.Plural(int64(r.NGen), "token"), stopWords(r.StopReason), show(r.DecodeTPS), units.Plural(int64(r.NPrompt), "token"), show(r.PrefillTPS), show(r.TTFT), show(r.Load))
 	t := &r.PerToken
@@ -50,6 +55,25 @@ func summary(r *profile.Result, say func(string) string) string {
 		b.WriteString(": " + term.CleanLine(r.Mapping.Reason.Value))
 	}
 	b.WriteString("\n")
+	reasons(&b, r, say)
+	return b.String()
+}
+
+// remoteSummary tells what a server's run cost: as seen from here, then as it tells.
+func remoteSummary(b *strings.Builder, r *profile.Result) {
+	far := r.Remote
+	count := func(v profile.Maybe[int64]) string { return v.Text(func(n int64) string { return fmt.Sprint(n) }, "") }
+	fmt.Fprintf(b, "\n%s (%s), %s tok/s; first token after %s s; per token %s ms; by %s, %s\n",
+		units.Plural(int64(r.NGen), "token"), stopWords(r.StopReason), show(r.DecodeTPS), show(r.TTFT), millis(r.PerToken.Wall), term.CleanLine(far.Server), term.CleanLine(far.Model))
+	if !far.Told {
+		fmt.Fprintf(b, "the server counts no tokens: each of the %s is taken for one\n", units.Plural(far.Deltas, "delta"))
+	}
+	fmt.Fprintf(b, "as it tells: prompt %s tokens, %s of them cached; queue %s s, prefill %s s (%s tok/s), decode %s s (%s tok/s); the network there and back %s ms\n",
+		count(far.Prompt), count(far.Cached), show(far.Queue), show(far.Prefill), show(far.PrefillTPS), show(far.Decode), show(far.DecodeTPS), millis(far.RoundTrip))
+}
+
+// reasons tells what qualifies the figures, and why they are as they are.
+func reasons(b *strings.Builder, r *profile.Result, say func(string) string) {
 	if q := r.Qualifiers(); q != "" {
 		b.WriteString(q + "\n")
 	}
@@ -60,7 +84,6 @@ func summary(r *profile.Result, say func(string) string) string {
 			b.WriteString("  > " + term.CleanLine(say(f.Action)) + "\n")
 		}
 	}
-	return b.String()
 }
 
 // stopWords says why an answer ended.

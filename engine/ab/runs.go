@@ -33,7 +33,7 @@ func (l *Runs) Add(r *backend.Run) {
 	l.known = nil
 	if poolable(r) {
 		for _, g := range l.groups {
-			if first := g.Runs[0]; poolable(first) && first.StartKey == r.StartKey && len(backend.Differences(first.Settings, r.Settings)) == 0 {
+			if first := g.Runs[0]; poolable(first) && first.Engine == r.Engine && first.SameStart(r) && len(backend.Differences(first.Settings, r.Settings)) == 0 {
 				g.Runs = append(g.Runs, r)
 				return
 			}
@@ -124,7 +124,7 @@ func (l *Runs) Base(g *Group) *Group {
 		if b == g {
 			break
 		}
-		if b.First().StartKey == g.First().StartKey && (best == nil || fitness(b.First()) > fitness(best.First())) {
+		if b.First().SameStart(g.First()) && (best == nil || fitness(b.First()) > fitness(best.First())) {
 			best = b
 		}
 	}
@@ -159,7 +159,10 @@ func (l *Runs) Compare(base, g *Group) Comparison {
 		return c
 	}
 	a, b := base.First(), g.First()
-	c := Comparison{Base: base, Group: g, Differs: backend.Differences(a.Settings, b.Settings), SameStart: a.StartKey == b.StartKey}
+	c := Comparison{Base: base, Group: g, Differs: backend.Differences(a.Settings, b.Settings), SameStart: a.SameStart(b)}
+	if a.Engine != b.Engine { // their settings are of two tables
+		c.Differs = []string{"engine " + EngineName(b)}
+	}
 	c.Identical = c.SameStart && sameText(base, g)
 	if why := notAlike(a, b); why != "" {
 		c.Difference = stats.Difference{Verdict: stats.NotComparable, Why: why}
@@ -183,7 +186,7 @@ func notAlike(a, b *backend.Run) string {
 		}
 	}
 	switch {
-	case a.StartKey != b.StartKey:
+	case !a.SameStart(b):
 		return "another start"
 	case !a.ColdCache && !b.ColdCache:
 		return "warm caches"
@@ -230,6 +233,12 @@ func DecodeTPS(r *profile.Result) profile.Maybe[float64] { return r.DecodeTPS }
 func sameText(base, g *Group) bool {
 	first := base.First()
 	for _, r := range slices.Concat(base.Runs, g.Runs) {
+		if r.Engine != first.Engine || r.Engine != "" { // the ids of another engine's tokens are not known
+			if !sameWords(first, r) {
+				return false
+			}
+			continue
+		}
 		if r.Err == nil && first.Err == nil {
 			if r.Result.TextSHA256 != first.Result.TextSHA256 {
 				return false
@@ -242,6 +251,29 @@ func sameText(base, g *Group) bool {
 		}
 	}
 	return true
+}
+
+// sameWords reports whether runs of two engines gave the same words: one may count
+// its tokens otherwise than the other, or not at all, and blanks at the ends are
+// their servers' affair.
+func sameWords(a, b *backend.Run) bool {
+	words := func(r *backend.Run) string {
+		return strings.TrimSpace(strings.TrimSpace(r.Result.Reasoning) + "\n" + strings.TrimSpace(r.Result.Text))
+	}
+	x, y := words(a), words(b)
+	if a.Err == nil && b.Err == nil {
+		return x == y
+	}
+	n := min(len(x), len(y))
+	return x[:n] == y[:n]
+}
+
+// EngineName is what a list of runs calls the engine of one.
+func EngineName(r *backend.Run) string {
+	if r.Engine == "" {
+		return backend.Local
+	}
+	return r.Engine
 }
 
 // Verdict returns the comparison that the latest run has brought about, if any:
@@ -257,7 +289,7 @@ func (l *Runs) Verdict() (c Comparison, ok bool) {
 		return l.Compare(base, g), true
 	}
 	for _, other := range slices.Backward(l.groups) {
-		if other != g && other.First().StartKey == r.StartKey && poolable(other.First()) {
+		if other != g && other.First().SameStart(r) && poolable(other.First()) {
 			return l.Compare(g, other), true
 		}
 	}
@@ -310,7 +342,7 @@ func (l *Runs) Missing(now []backend.Value) (old, force map[string]string, ok bo
 		return nil, nil, false
 	}
 	for _, r := range l.all {
-		if r.StartKey != last.StartKey || fitness(r) == 0 {
+		if !r.SameStart(last) || fitness(r) == 0 {
 			continue
 		}
 		if other, _ := changed(r.Settings, now); len(other) > 0 {
@@ -324,6 +356,10 @@ func (l *Runs) Missing(now []backend.Value) (old, force map[string]string, ok bo
 // what they were and what they are.
 func changed(was, now []backend.Value) (old, force map[string]string) {
 	old, force = map[string]string{}, map[string]string{}
+	if a, b := value(was, backend.EngineSetting), value(now, backend.EngineSetting); a != b && a != "" && b != "" {
+		// Other settings are of two tables.
+		return map[string]string{backend.EngineSetting: a}, map[string]string{backend.EngineSetting: b}
+	}
 	for _, v := range was {
 		i := slices.IndexFunc(now, func(o backend.Value) bool { return o.Name == v.Name })
 		if i >= 0 && now[i].Live && now[i].Value != v.Value {
@@ -331,4 +367,11 @@ func changed(was, now []backend.Value) (old, force map[string]string) {
 		}
 	}
 	return old, force
+}
+
+func value(of []backend.Value, name string) string {
+	if i := slices.IndexFunc(of, func(v backend.Value) bool { return v.Name == name }); i >= 0 {
+		return of[i].Value
+	}
+	return ""
 }

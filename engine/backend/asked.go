@@ -6,6 +6,23 @@ import (
 	"encoding/json"
 )
 
+// The setting that says which of two engines answers, and its values.
+const (
+	EngineSetting = "engine"
+	Local         = "local"
+	Elsewhere     = "remote"
+)
+
+// SameStart reports whether two runs answered the same from the same start, so that
+// their texts and times can be held against each other. Of one engine the states are
+// compared that they started from; of two, the words.
+func (r *Run) SameStart(o *Run) bool {
+	if r.Engine == o.Engine {
+		return r.StartKey == o.StartKey
+	}
+	return r.Asked != "" && r.Asked == o.Asked
+}
+
 // AskedKey is Run.Asked of a message after a conversation, with so many tokens at
 // most.
 func AskedKey(before []Message, text string, most int) string {

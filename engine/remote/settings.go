@@ -52,7 +52,7 @@ const (
 
 	// serversOwn is the temperature of a server that is told none.
 	serversOwn = "server"
-	section    = "Remote (another engine behind the same screen)"
+	section    = "Remote"
 	mostTokens = 1 << 30
 )
 
@@ -68,7 +68,7 @@ func Settings(c Config, models ...string) []backend.Setting {
 			Help: "send the key though it can be read on the way: to another machine by http"},
 		{Name: setTemp, Flag: "temp", Section: section, Kind: backend.Number, Words: []string{serversOwn}, Least: 0, Most: math.MaxFloat64, Want: "0 or more, or " + serversOwn,
 			Default: serversOwn, Value: c.Temp.Text(decimal, ""), Live: true, Help: "temperature; 0 takes the likeliest token; " + serversOwn + ": what the server is set to"},
-		{Name: setSeed, Flag: "seed", Section: section, Kind: backend.Whole, Least: 0, Most: math.MaxInt64, Want: "0 or more", Default: "0",
+		{Name: setSeed, Flag: "seed", Section: section, Kind: backend.Whole, Least: 0, Most: math.MaxInt64, Want: "0 or more",
 			Value: strconv.FormatUint(c.Seed, 10), Live: true, Help: "where the random numbers start"},
 		{Name: setMax, Section: section, Kind: backend.Whole, Least: 0, Most: mostTokens, Want: "0 or more", Default: "0",
 			Value: strconv.Itoa(c.MaxTokens), Live: true, Help: "at most so many tokens in an answer; 0: until the model ends"},

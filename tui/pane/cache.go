@@ -14,6 +14,9 @@ type cache struct{ base }
 func newCache(b base) Pane { return &cache{b} }
 
 func (p *cache) Title(w int) string {
+	if p.remote() {
+		return p.absent(w, "the experts are not computed here")
+	}
 	th, c := p.th, &p.s.Cache
 	if !c.Streaming && !p.blank() {
 		return p.titled(w, []term.Part{th.Text(0, th.Dim, notStreaming(p.s, "not streaming"))}, nil)
@@ -35,10 +38,18 @@ func notStreaming(s *profile.Snapshot, text string) string {
 	return text
 }
 
-func (p *cache) Rows() (want, most int) { return 3, 4 }
+func (p *cache) Rows() (want, most int) {
+	if p.remote() {
+		return 0, 0
+	}
+	return 3, 4
+}
 
 func (p *cache) Render() []string {
 	if p.blank() {
+		return p.fill(nil)
+	}
+	if p.remote() {
 		return p.fill(nil)
 	}
 	th, s, c := p.th, p.s, &p.s.Cache

@@ -15,6 +15,9 @@ type lanes struct{ base }
 func newLanes(b base) Pane { return &lanes{b} }
 
 func (p *lanes) Title(w int) string {
+	if p.remote() {
+		return p.absent(w, "nothing is read here")
+	}
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" && !p.blank() {
 		return p.titled(w, []term.Part{th.Text(0, th.Dim, notStreaming(p.s, "nothing is streamed"))}, nil)
@@ -34,6 +37,9 @@ func (p *lanes) Title(w int) string {
 }
 
 func (p *lanes) Rows() (want, most int) {
+	if p.remote() {
+		return 0, 0
+	}
 	if p.s == nil || p.s.Lanes.Engine == "" {
 		return 1, 1
 	}
@@ -58,6 +64,9 @@ func (p *lanes) columns() int {
 
 func (p *lanes) Render() []string {
 	if p.blank() {
+		return p.fill(nil)
+	}
+	if p.remote() {
 		return p.fill(nil)
 	}
 	th, l := p.th, &p.s.Lanes

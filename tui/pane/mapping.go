@@ -16,6 +16,9 @@ type mapping struct{ base }
 func newMapping(b base) Pane { return &mapping{b} }
 
 func (p *mapping) Title(w int) string {
+	if p.remote() {
+		return p.absent(w, "no file is open here")
+	}
 	th, m := p.th, &p.s.Mapping
 	st := term.Style("")
 	switch m.State {
@@ -35,10 +38,18 @@ func (p *mapping) Title(w int) string {
 	return p.titled(w, parts, parts)
 }
 
-func (p *mapping) Rows() (want, most int) { return 2, 3 }
+func (p *mapping) Rows() (want, most int) {
+	if p.remote() {
+		return 0, 0
+	}
+	return 2, 3
+}
 
 func (p *mapping) Render() []string {
 	if p.blank() {
+		return p.fill(nil)
+	}
+	if p.remote() {
 		return p.fill(nil)
 	}
 	th, m := p.th, &p.s.Mapping

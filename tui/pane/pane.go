@@ -59,7 +59,7 @@ type Pane interface {
 func New(th *term.Theme, say func(string) string) []Pane {
 	panes := make([]Pane, len(kinds))
 	for i, k := range kinds {
-		panes[i] = k.new(base{th: th, say: say, s: &profile.Snapshot{Phase: profile.Loading}, name: strconv.Itoa(i+1) + " " + k.name})
+		panes[i] = k.new(base{th: th, say: say, s: &profile.Snapshot{Phase: profile.Loading}, number: strconv.Itoa(i + 1), name: strconv.Itoa(i+1) + " " + k.name})
 	}
 	return panes
 }
@@ -68,6 +68,7 @@ func New(th *term.Theme, say func(string) string) []Pane {
 type base struct {
 	th       *term.Theme
 	say      func(string) string
+	number   string
 	name     string // with its number
 	s        *profile.Snapshot
 	of       int // see Pane.Apply

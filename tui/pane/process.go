@@ -7,12 +7,16 @@ import (
 	"bmoe/tui/term"
 )
 
-// process shows what the process costs the host.
+// process shows what the process costs the host, or the server in its place.
 type process struct{ base }
 
 func newProcess(b base) Pane { return &process{b} }
 
 func (p *process) Title(w int) string {
+	if p.remote() {
+		return p.serverTitle(w)
+	}
+	p.name = p.number + " process"
 	th, s := p.th, p.s
 	parts := func(unit string) []term.Part {
 		return []term.Part{th.Labelled(0, "decode", s.DecodeTPS.Text(units.Sig, unit)), th.Labelled(1, "TTFT", s.TTFT.Text(units.Seconds, "")), th.Labelled(2, "prefill", s.PrefillTPS.Text(units.Sig, unit))}
@@ -20,11 +24,19 @@ func (p *process) Title(w int) string {
 	return p.titled(w, parts(" tok/s"), parts("/s"))
 }
 
-func (p *process) Rows() (want, most int) { return 2, 4 }
+func (p *process) Rows() (want, most int) {
+	if p.remote() {
+		return 4, 5
+	}
+	return 2, 4
+}
 
 func (p *process) Render() []string {
 	if p.blank() {
 		return p.fill(nil)
+	}
+	if p.remote() {
+		return p.fill(p.serverRows())
 	}
 	th, pr := p.th, &p.s.Process
 	// What others do now is one figure, whether they spoiled the run another: the

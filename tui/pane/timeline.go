@@ -28,11 +28,15 @@ func (p *timeline) Title(w int) string {
 	}
 	parts := func(unit, ceil, rate string) []term.Part {
 		f := last.Text(units.Ms, unit)
+		tail := th.Labelled(2, ceil, s.Ceiling.Text(units.Sig, rate))
+		if p.remote() {
+			tail = th.Text(2, th.Dim, "between deltas")
+		}
 		return []term.Part{
 			{S: th.Dim.On("last ") + th.Bold.On(f), W: 5 + th.Width(f)},
 			th.Labelled(1, "p50", s.Wall.P50.Text(units.Ms, "")),
 			th.Labelled(1, "p95", s.Wall.P95.Text(units.Ms, " ms")),
-			th.Labelled(2, ceil, s.Ceiling.Text(units.Sig, rate)),
+			tail,
 		}
 	}
 	return p.titled(w, parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
@@ -64,6 +68,9 @@ func (p *timeline) Render() []string {
 func (p *timeline) legend() string {
 	th := p.th
 	mean := &p.s.Mean
+	if p.remote() {
+		return th.Row(p.w, 2, th.Coloured(0, th.Other, th.G.Other+" gap between deltas, mean", mean.Wall.Text(units.Ms, " ms")), th.Text(1, th.Dim, "what it went to is not told"))
+	}
 	items := func(head, sep, tail string, f func(float64) string) []term.Part {
 		item := func(st term.Style, glyph, name string, v profile.Maybe[int64]) term.Part {
 			val := v.Text(func(ns int64) string { return f(units.InMs(ns)) }, "")
@@ -202,6 +209,12 @@ func (p *timeline) slots(cols, n int) (slots []int, shown int) {
 // cell returns what a token was doing at a height in its column.
 func (p *timeline) cell(r *profile.Record, at float64) (term.Style, string) {
 	th := p.th
+	if r.Undivided {
+		if at < float64(r.Wall) {
+			return th.Other, th.G.Other
+		}
+		return "", " "
+	}
 	sum := float64(r.Compute)
 	if at < sum {
 		return th.Compute, th.G.Compute
@@ -242,17 +255,19 @@ var tokenColumns = []struct {
 }{
 	{"run.token", 9, 0, func(r *profile.Record) string { return fmt.Sprintf("%d.%d", r.Run, r.Step) }},
 	{"wall ms", 7, 0, func(r *profile.Record) string { return units.Ms(r.Wall) }},
-	{"compute", 7, 0, func(r *profile.Record) string { return units.Ms(r.Compute) }},
-	{"mgmt", 6, 2, func(r *profile.Record) string { return units.Ms(r.Mgmt) }},
+	{"compute", 7, 0, func(r *profile.Record) string { return r.Part(r.Compute).Text(units.Ms, "") }},
+	{"mgmt", 6, 2, func(r *profile.Record) string { return r.Part(r.Mgmt).Text(units.Ms, "") }},
 	{"stall", 6, 0, func(r *profile.Record) string { return r.Stall.Text(units.Ms, "") }},
-	{"other", 6, 3, func(r *profile.Record) string { return units.Ms(r.Other) }},
-	{"read MiB", 8, 1, func(r *profile.Record) string { return units.Mebibytes(r.ExpertBytes) }},
+	{"other", 6, 3, func(r *profile.Record) string { return r.Part(r.Other).Text(units.Ms, "") }},
+	{"read MiB", 8, 1, func(r *profile.Record) string { return r.Part(r.ExpertBytes).Text(units.Mebibytes[int64], "") }},
 	{"hit %", 5, 0, func(r *profile.Record) string {
 		return profile.Ratio(100*float64(r.Hits), float64(r.Lookups)).Text(units.Percent, "")
 	}},
-	{"evict", 5, 0, func(r *profile.Record) string { return fmt.Sprint(r.Evictions) }},
-	{"re-read", 7, 1, func(r *profile.Record) string { return fmt.Sprint(r.Rereads) }},
+	{"evict", 5, 0, func(r *profile.Record) string { return r.Part(r.Evictions).Text(whole, "") }},
+	{"re-read", 7, 1, func(r *profile.Record) string { return r.Part(r.Rereads).Text(whole, "") }},
 }
+
+func whole(n int64) string { return fmt.Sprint(n) }
 
 // tokens lists the latest tokens in figures, the newest first.
 func (p *timeline) tokens(h int) []string {

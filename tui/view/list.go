@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"bmoe/engine/ab"
+	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
@@ -62,7 +63,7 @@ func shortFlags(g *ab.Group) string {
 // must say what it was asked.
 func (l *list) severalPrompts() bool {
 	for _, r := range l.All() {
-		if r.StartKey != l.All()[0].StartKey {
+		if !r.SameStart(l.All()[0]) {
 			return true
 		}
 	}
@@ -79,13 +80,15 @@ type runColumn struct {
 
 // words reports that a column holds words, not a figure.
 func (c *runColumn) words() bool {
-	return c.name == "prompt" || c.name == "flags" || c.name == changeColumn
+	return c.name == engineColumn || c.name == "prompt" || c.name == "flags" || c.name == changeColumn
 }
 
 // figureColumn is a column of a figure's median.
 func figureColumn(name string, w, rank int, format func(float64) string, f func(r *profile.Result) profile.Maybe[float64]) runColumn {
 	return runColumn{name, w, rank, func(g *ab.Group) string { return g.Median(f).Text(format, "") }}
 }
+
+const engineColumn = "engine"
 
 const changeColumn = "change" // of the decode speed; against which runs, the list knows
 
@@ -121,9 +124,28 @@ func (l *list) Title(int) string {
 	return l.th.Title.On("runs") + "  " + l.th.Dim.On("compute, mgmt, stall and other in ms/token")
 }
 
+// withEngines adds what tells the runs of several engines apart, where there are
+// such, and leaves out what no run of the list has.
+func (l *list) withEngines(cols []runColumn) []runColumn {
+	there := func(r *backend.Run) bool { return r.Engine != "" }
+	all := l.All()
+	if !slices.ContainsFunc(all, there) {
+		return cols
+	}
+	if !slices.ContainsFunc(all, func(r *backend.Run) bool { return !there(r) }) {
+		cols = cols[:2:2] // speed and change
+	}
+	first := figureColumn("first s", 7, 1, units.Sig, TTFT)
+	engine := runColumn{engineColumn, 12, 1, func(g *ab.Group) string {
+		name, _, _ := strings.Cut(ab.EngineName(g.First()), " ") // where it is, the details say
+		return term.CleanLine(name)
+	}}
+	return slices.Insert(cols, 1, engine, first)
+}
+
 // columns drops what a narrow screen has no room for.
 func (l *list) columns(w int) []runColumn {
-	cols := slices.Clone(runColumns)
+	cols := l.withEngines(slices.Clone(runColumns))
 	change := &cols[slices.IndexFunc(cols, func(c runColumn) bool { return c.name == changeColumn })]
 	if w >= wideRuns {
 		change.w = len(notComparable + "disturbed: drive")

@@ -80,8 +80,14 @@ func (l *Runs) Summary(r *backend.Run) string {
 		return l.endOfPrefill(r)
 	}
 	t := &r.Result.PerToken
-	s := fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
-		units.Plural(int64(r.Result.NGen), "token"), r.Result.DecodeTPS.Text(units.Sig, ""), t.Wall.Text(toMs, ""), t.Stall.Text(toMs, ""), r.Result.Cache.HitPct.Text(units.Percent, ""))
+	s := ""
+	if r.Engine != "" {
+		s = fmt.Sprintf("%s, %s tok/s; first after %s s; %s ms/token; by %s",
+			units.Plural(int64(r.Result.NGen), "token"), r.Result.DecodeTPS.Text(units.Sig, ""), r.Result.TTFT.Text(units.Sig, ""), t.Wall.Text(toMs, ""), term.CleanLine(r.Engine))
+	} else {
+		s = fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
+			units.Plural(int64(r.Result.NGen), "token"), r.Result.DecodeTPS.Text(units.Sig, ""), t.Wall.Text(toMs, ""), t.Stall.Text(toMs, ""), r.Result.Cache.HitPct.Text(units.Percent, ""))
+	}
 	switch r.Result.StopReason {
 	case "length":
 		s += "; ended at the token limit"
@@ -130,6 +136,9 @@ func (l *Runs) Sentence(c *ab.Comparison) string {
 	s := fmt.Sprintf("run %s against run %s (%s): %s", b.Name(), a.Name(), c.What(), c.Difference)
 	if was, is := a.Median(ab.DecodeTPS), b.Median(ab.DecodeTPS); c.Verdict != stats.NotComparable && was.OK && is.OK {
 		s += fmt.Sprintf("; %s tok/s from %s", units.Sig(is.Value), units.Sig(was.Value))
+		if a.First().Engine != b.First().Engine {
+			s += fmt.Sprintf(", first token after %s s from %s", b.Median(TTFT).Text(units.Sig, ""), a.Median(TTFT).Text(units.Sig, ""))
+		}
 		if c.Partial() {
 			s += fmt.Sprintf(", compared over the %d tokens that both have", c.Tokens+1)
 		}
@@ -153,7 +162,7 @@ func toMs(v float64) string { return units.Sig(v * 1e3) }
 func SettingsText(vs []backend.Value) string {
 	var out []string
 	for _, v := range vs {
-		if v.Live || v.Given {
+		if (v.Live || v.Given) && v.Name != backend.EngineSetting { // who answered is said otherwise
 			out = append(out, v.Name+" "+v.Shown)
 		}
 	}
@@ -187,6 +196,12 @@ func (l *Runs) Relation(g *ab.Group) (what, text, change string) {
 
 // figures lists what a narrow table leaves out.
 func (l *Runs) figures(r *backend.Run) string {
+	if far := r.Result.Remote; far != nil {
+		seconds := func(v profile.Maybe[float64]) string { return v.Text(units.Sig, " s") }
+		return fmt.Sprintf("engine %s; first token after %s, the network there and back %s; as it tells: queue %s, loading %s, prefill %s (%s tok/s), decode %s (%s tok/s), prompt tokens cached %s; compute, stall and experts n/a: not told",
+			term.CleanLine(r.Engine), seconds(r.Result.TTFT), far.RoundTrip.Text(toMs, " ms"), seconds(far.Queue), seconds(far.Load), seconds(far.Prefill), far.PrefillTPS.Text(units.Sig, ""),
+			seconds(far.Decode), far.DecodeTPS.Text(units.Sig, ""), far.Cached.Text(count, ""))
+	}
 	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
 	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s ms/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
 		t.Compute.Text(toMs, ""), t.Mgmt.Text(toMs, ""), t.Stall.Text(toMs, ""), t.StallUnion.Text(toMs, ""),
@@ -199,6 +214,14 @@ func count(n int64) string { return fmt.Sprint(n) }
 // sideBySide lists the figures of both groups. Only the speed's change is
 // claimed: figures by themselves say what was measured.
 func (l *Runs) sideBySide(c *ab.Comparison) string {
+	if c.Base.First().Engine != "" || c.Group.First().Engine != "" { // what both have
+		sig := func(g *ab.Group, f func(*profile.Result) profile.Maybe[float64], text func(float64) string) string {
+			return g.Median(f).Text(text, "")
+		}
+		wall := func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Wall }
+		return fmt.Sprintf("tok/s %s from %s, first token after %s s from %s, ms/token %s from %s", sig(c.Group, ab.DecodeTPS, units.Sig), sig(c.Base, ab.DecodeTPS, units.Sig),
+			sig(c.Group, TTFT, units.Sig), sig(c.Base, TTFT, units.Sig), sig(c.Group, wall, toMs), sig(c.Base, wall, toMs))
+	}
 	var b strings.Builder
 	figure := func(name string, format func(float64) string, f func(*profile.Result) profile.Maybe[float64]) {
 		fmt.Fprintf(&b, ", %s %s from %s", name, c.Group.Median(f).Text(format, ""), c.Base.Median(f).Text(format, ""))
@@ -221,6 +244,9 @@ func (l *Runs) sideBySide(c *ab.Comparison) string {
 	figure("re-reads", units.Fixed(0), number(func(r *profile.Result) profile.Maybe[int64] { return r.Cache.Rereads }))
 	return "ms/token: " + strings.TrimPrefix(b.String(), ", ")
 }
+
+// TTFT is the time to a run's first token, in seconds.
+func TTFT(r *profile.Result) profile.Maybe[float64] { return r.TTFT }
 
 // HitRate is the hit rate of a run, in percent.
 func HitRate(r *profile.Result) profile.Maybe[float64] { return r.Cache.HitPct }
