@@ -219,6 +219,9 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	}
 	start := profile.Start{Run: run.N, Turn: s.turn(), Started: started, Held: b.held, Base: b.base, Prompt: len(ids) - b.base, MaxTokens: limit}
 	if s.streamer != nil {
+		start.Touches = s.arch.Info().MoELayers() * s.arch.Info().Experts.Used
+	}
+	if s.streamer != nil {
 		s.aheadBefore = s.streamer.Ahead()
 	}
 	s.meter.begin(start)

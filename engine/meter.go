@@ -240,6 +240,9 @@ func (m *meter) first() {
 
 // token writes the record of a decoded token.
 func (m *meter) token(id int32, r *profile.Record) {
+	if s := m.session.streamer; s != nil {
+		m.rec.Missed(s.Misses())
+	}
 	m.read()
 	m.rec.Token(&m.reading, id, r)
 	m.maybeLook()

@@ -135,6 +135,7 @@ func (s *Session) memory() profile.Memory {
 	runtime.ReadMemStats(&ms)
 	m.VocabMiB = units.InMiB(s.text.Bytes())
 	held := units.InMiB(int64(ms.Sys - ms.HeapReleased))
-	m.RuntimeMiB = max(0, held-m.ScratchMiB-m.VocabMiB)
+	m.RecordsMiB = units.InMiB(s.meter.rec.Bytes())
+	m.RuntimeMiB = max(0, held-m.ScratchMiB-m.VocabMiB-m.RecordsMiB)
 	return m
 }

@@ -123,6 +123,12 @@ func (s *Session) History(from int64, dst []profile.Record) int {
 	return s.meter.rec.History(from, dst)
 }
 
+// Chain tells what a decoded token missed, see profile.Recorder.Chain. It may be
+// called at any time from any goroutine.
+func (s *Session) Chain(record int64, dst []profile.Miss) (int, bool) {
+	return s.meter.rec.Chain(record, dst)
+}
+
 // NewChat forgets the conversation; the expert cache stays as it is.
 func (s *Session) NewChat() {
 	s.conversation, s.dropped = chat.Conversation{}, 0

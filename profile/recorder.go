@@ -33,6 +33,7 @@ type Recorder struct {
 	mu      sync.Mutex
 	live    Snapshot
 	history [HistoryTokens / chunkTokens]*[chunkTokens]Record // a ring; live.Count records were ever written
+	chains  chains
 
 	// The rest is the feeding goroutine's own.
 	start Start
@@ -51,6 +52,7 @@ type Start struct {
 	Base      int   // of them, those that it kept
 	Prompt    int   // prompt tokens to prefill after them
 	MaxTokens int   // 0: not known
+	Touches   int   // experts that a token is given, all layers together; 0 where misses are not told
 	Dropped   int   // turns of the conversation that no longer fit
 	// NoStall: experts are read by page faults, so that waiting cannot be told from
 	// computing. NoCeiling: other weights are, so that the speed without any waiting
@@ -152,6 +154,9 @@ func (r *Recorder) Begin(s Start, g *Gauges) {
 	r.lanes[0] = g.lanes()
 	r.lanes[1], r.lanes[2] = r.lanes[0], r.lanes[0]
 	r.reserve(s.MaxTokens)
+	r.mu.Lock()
+	r.chains.reserve(int64(min(s.MaxTokens, ChainTokens)) * int64(s.Touches))
+	r.mu.Unlock()
 	r.Update(func(l *Snapshot) {
 		l.Phase, l.Run, l.Step, l.Steps = Prefill, s.Run, 0, s.MaxTokens
 		l.Prompt, l.PromptDone, l.Started = s.Prompt, 0, s.Started

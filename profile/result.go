@@ -98,6 +98,7 @@ type Memory struct {
 	KVMiB      float64 `json:"kv_mib"`
 	ScratchMiB float64 `json:"scratch_mib"`
 	VocabMiB   float64 `json:"vocab_mib"`
+	RecordsMiB float64 `json:"records_mib"` // what is kept of tokens: their costs, and what they waited for
 	RuntimeMiB float64 `json:"runtime_mib"` // the Go runtime's own and heap not counted above
 }
 

@@ -1,8 +1,11 @@
 package tui
 
 import (
+	"errors"
+	"strconv"
 	"strings"
 
+	"bmoe/engine/backend"
 	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
@@ -37,6 +40,10 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 		return todo
 	}
 	a, ok := plainCommands[cmd]
+	if cmd == "why" && arg != "" {
+		m.whyToken(arg)
+		return nil
+	}
 	if m.pages[cmd] != nil {
 		a, ok = actOpen, true
 	}
@@ -59,6 +66,30 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 		return m.wish(r, value)
 	}
 	return nil
+}
+
+// whyToken says why a token of the last run was slow: what it waited for longest.
+func (m *Model) whyToken(arg string) {
+	lines, err := whyToken(m.eng, arg)
+	if err != nil {
+		m.say(m.th.Read, term.CleanLine(err.Error()))
+		return
+	}
+	m.say(m.th.Read, term.CleanLine(strings.Join(lines[:min(len(lines), 2)], "; ")))
+}
+
+// whyToken tells of a token, given by its number or as the slowest.
+func whyToken(b backend.Backend, arg string) ([]string, error) {
+	step, err := strconv.Atoi(arg)
+	if arg == "slowest" {
+		step, err = 0, nil
+	} else if err == nil && step < 1 {
+		err = strconv.ErrRange
+	}
+	if err != nil {
+		return nil, errors.New("usage: /why, /why N for the N-th token of the last answer, or /why slowest")
+	}
+	return backend.Why(b, step)
 }
 
 // plainCommands take no argument and do what a key does. So do the names of views.

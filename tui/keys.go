@@ -102,7 +102,7 @@ var settingKeys = []keyRow{
 
 // otherKeys are the rest.
 var otherKeys = []keyRow{
-	{cmd: "/why", help: "why the last run was as slow as it was, and what helps"},
+	{cmd: "/why", help: "why the last run was slow; /why N: what its N-th token waited for"},
 	{label: "again", rank: 1, any: []bind{{key: "ctrl+g", act: actAgain}}, panes: []bind{{key: "g", act: actAgain}}, cmd: "/again",
 		help: "repeat the last prompt from the same start, cache emptied"},
 	{label: "new chat", rank: 4, any: []bind{{key: "ctrl+n", act: actNewChat}}, cmd: "/new",

@@ -397,7 +397,7 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		p.listRuns()
 		return
 	case "why":
-		p.why()
+		p.why(arg)
 		return
 	case "help":
 		p.help()
@@ -419,7 +419,17 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 }
 
 // why tells why the last run was as slow as it was.
-func (p *plainChat) why() {
+func (p *plainChat) why(arg string) {
+	if arg != "" {
+		lines, err := whyToken(p.eng, arg)
+		if err != nil {
+			lines = []string{err.Error()}
+		}
+		for _, line := range lines {
+			p.say(term.CleanLine(line))
+		}
+		return
+	}
 	var s profile.Snapshot
 	p.eng.Snapshot(&s)
 	rows := rowsOf(p.eng)

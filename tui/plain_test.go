@@ -169,3 +169,17 @@ func TestPlainBreaksLinesAtWords(t *testing.T) {
 		}
 	}
 }
+
+// What one token waited for is told of where the engine knows, and else n/a.
+func TestWhyAToken(t *testing.T) {
+	f := newFake()
+	out, err := plainSession(t, f, "/why 3\nhello\n/why 3\n/why slowest\n/why 4000\n/why -1\n/why soon\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, n := range map[string]int{"you: this engine keeps no record of its tokens": 4, "you: usage: /why, /why N for the N-th token of the last answer, or /why slowest": 2} {
+		if strings.Count(out, want) != n {
+			t.Errorf("%q %d times in\n%s", want, strings.Count(out, want), out)
+		}
+	}
+}

@@ -271,7 +271,7 @@ func TestMemoryIsAccountedFor(t *testing.T) {
 	var res profile.Result
 	parseJSON(t, succeeds(t, append(args, "--json")...).stdout, &res)
 	m := res.Memory
-	stated := m.DenseMiB + m.CacheMiB + m.KVMiB + m.ScratchMiB + m.VocabMiB + m.RuntimeMiB
+	stated := m.DenseMiB + m.CacheMiB + m.KVMiB + m.ScratchMiB + m.VocabMiB + m.RecordsMiB + m.RuntimeMiB
 	// The budget bounds what slots take, and little of it is left over.
 	budget := res.Cache.BudgetMiB.Value
 	if m.CacheMiB < 0.95*budget || m.CacheMiB > 1.03*budget+1 || m.DenseMiB == 0 || m.KVMiB == 0 || m.ScratchMiB == 0 || m.VocabMiB == 0 {

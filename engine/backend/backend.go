@@ -55,6 +55,14 @@ type History interface {
 	History(from int64, dst []profile.Record) int
 }
 
+// Chains is a Backend that knows what its latest tokens waited for.
+type Chains interface {
+	// Chain copies what a token's record, numbered as in History, missed in the cache
+	// and how each of it came, and returns how many there were; false where that is not
+	// known, or no longer.
+	Chain(record int64, dst []profile.Miss) (int, bool)
+}
+
 // Observable is a Backend that tells of its runs as they happen.
 type Observable interface {
 	// Observe adds somebody who hears of every run from now on. It is called between

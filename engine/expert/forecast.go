@@ -112,11 +112,12 @@ func (s *Streamer) SetForesight(f Foresight) {
 // experts are guessed by its id.
 func (s *Streamer) Tokens(ids []int32) {
 	f := &s.fore
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.links.pass(len(ids))
 	if !f.on() {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	f.ids = ids
 	f.now = -1
 	if len(ids) == 1 && f.decode() {

@@ -51,6 +51,7 @@ type slot struct {
 	place   int                  // among those of the pool that were
 	origin  Origin               // who guessed
 	useless bool                 // of what is read ahead: free as soon as no read is pending
+	link    int32                // of the pass's misses; -1: none is written down
 	user    *item                // of the open batch, for which the slot was filled
 }
 

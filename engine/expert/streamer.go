@@ -55,6 +55,7 @@ type Streamer struct {
 	ahead  int64
 	vocab  int
 	fore   forecast
+	links  links
 	bank   []int32 // all experts of the layer, if whole layers are read
 	notes  []Note  // by expert, of the latest batch; nil: nobody wants them
 
@@ -104,6 +105,7 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 		s.bank = make([]int32, 0, l.Experts)
 	}
 	s.fore.init(shape)
+	s.links.init(shape)
 	pools := s.dir.Pools()
 	for i, n := range pools.Bytes {
 		// Beside its most residents a pool holds what is read ahead, never more
@@ -157,6 +159,7 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	if s.notes != nil {
 		s.note(layer)
 	}
+	s.links.evicted(b.plan.Steps)
 	hits := 0
 	b.begin(layer, len(b.plan.Steps))
 	if s.bank != nil {
@@ -186,6 +189,9 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	}
 	if !b.known {
 		late := s.evict(b)
+		if tokens == 1 {
+			s.links.asked = clock.Now()
+		}
 		s.submit(b)
 		b.whole = !late && b.next == b.n
 	}
@@ -258,7 +264,7 @@ func (s *Streamer) take(k policy.Key) *slot {
 	p := s.poolOf(layer)
 	sl := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
-	sl.key, sl.ahead, sl.useless, sl.user = k, false, false, nil
+	sl.key, sl.ahead, sl.useless, sl.user, sl.link = k, false, false, nil, -1
 	sl.there = [MaxProjections]bool{}
 	sl.missing[StageIn].Store(int32(len(s.layout.Layers[layer]) - 1))
 	sl.missing[StageOut].Store(1)
@@ -308,6 +314,9 @@ func (s *Streamer) submit(b *Batch) {
 			wanted += s.promote(sl)
 		}
 		sl.user = it
+		if s.links.asked > 0 {
+			s.links.missed(sl)
+		}
 		it.slot.Store(sl)
 		b.next++
 		b.started++
@@ -390,6 +399,9 @@ func (sl *slot) ReadDone(r *flashio.Request) {
 		}
 		s.busyNanos += r.Ended - r.Started
 		s.latency.Record(r.Ended - r.Started)
+		if sl.link >= 0 {
+			s.links.read(sl, r)
+		}
 		stage := s.stage(sl, p)
 		sl.there[p] = true
 		done := sl.missing[stage].Add(-1) == 0
@@ -486,6 +498,7 @@ func (s *Streamer) settle(b *Batch) {
 func (s *Streamer) Empty() {
 	s.recall()
 	s.dir.Empty()
+	s.links.empty()
 	s.curve.Empty()
 	for _, p := range s.pools {
 		p.free = p.free[:0]

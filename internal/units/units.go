@@ -15,6 +15,7 @@ const (
 
 // Times in nanoseconds.
 const (
+	Microsecond = 1e3
 	Millisecond = 1e6
 	Second      = 1e9
 )
