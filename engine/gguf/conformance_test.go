@@ -84,7 +84,7 @@ func TestSharedVocabularies(t *testing.T) {
 		b, err := io.ReadAll(bzip2.NewReader(in))
 		must(t, err)
 		must(t, in.Close())
-		f, err := Parse(strings.NewReader(string(b)), int64(len(b)), p)
+		f, err := parseWhole(strings.NewReader(string(b)), int64(len(b)), p)
 		if err != nil {
 			t.Error(err)
 			continue

@@ -9,7 +9,6 @@ package gguf
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -95,17 +94,6 @@ func Open(path string) (*File, error) {
 		return nil, fileError(paths[0], "the set should have %d tensors, but its %d shards hold %d; get the set again", total, count, len(f.Tensors))
 	}
 	return f, nil
-}
-
-// Parse reads the header of a model that is one file of the given size; name
-// stands for its path in errors and in Shards.
-func Parse(r io.ReaderAt, size int64, name string) (*File, error) {
-	h, err := parse(r, size, name)
-	if err != nil {
-		return nil, err
-	}
-	f := &File{byName: map[string]int{}}
-	return f, f.add(h, Shard{Path: name, Size: size, DataOffset: h.data})
 }
 
 // add appends a shard.

@@ -3,6 +3,7 @@ package gguf
 import (
 	"bytes"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -54,7 +55,7 @@ func file(t testing.TB, w *Writer) []byte {
 }
 
 func parseBytes(b []byte) (*File, error) {
-	return Parse(bytes.NewReader(b), int64(len(b)), "model.gguf")
+	return parseWhole(bytes.NewReader(b), int64(len(b)), "model.gguf")
 }
 
 // wantBad checks that parsing fails as bad input does: with a FormatError, in
@@ -74,4 +75,14 @@ func wantBad(t *testing.T, err error, words ...string) {
 	if strings.Contains(msg, "\n") || len(msg) > 500 {
 		t.Errorf("not one readable line: %q", msg)
 	}
+}
+
+// parseWhole reads the header of a model that is one file, as Open would.
+func parseWhole(r io.ReaderAt, size int64, name string) (*File, error) {
+	h, err := parse(r, size, name)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{byName: map[string]int{}}
+	return f, f.add(h, Shard{Path: name, Size: size, DataOffset: h.data})
 }

@@ -24,8 +24,8 @@ func TestEveryValueTypeSurvives(t *testing.T) {
 			if got := f.Meta.Keys()[i]; got != kv.key {
 				t.Errorf("key %d is %q, want %q", i, got, kv.key)
 			}
-			if got, _ := f.Meta.Get(kv.key); !reflect.DeepEqual(got.Any(), kv.x) {
-				t.Errorf("%s: %#v, want %#v", kv.key, got.Any(), kv.x)
+			if got, _ := f.Meta.Get(kv.key); !reflect.DeepEqual(got.data, kv.x) {
+				t.Errorf("%s: %#v, want %#v", kv.key, got.data, kv.x)
 			}
 		}
 	}

@@ -179,7 +179,7 @@ func TestBigFileReadsItsHeaderOnly(t *testing.T) {
 	parts, err := bigWriter(t).layOut(1)
 	must(t, err)
 	h := &hollow{head: parts[0].header, size: parts[0].size}
-	f, err := Parse(h, h.size, "model.gguf")
+	f, err := parseWhole(h, h.size, "model.gguf")
 	must(t, err)
 	if h.read > chunk {
 		t.Errorf("read %d bytes of a file whose header has %d", h.read, len(h.head))
@@ -217,7 +217,7 @@ func TestDamagedCountInBigFile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := &hollow{head: c.head, size: 22 << 30}
 			var err error
-			if got := allocated(func() { _, err = Parse(h, h.size, "model.gguf") }); got > 1<<20 {
+			if got := allocated(func() { _, err = parseWhole(h, h.size, "model.gguf") }); got > 1<<20 {
 				t.Errorf("allocated %d bytes", got)
 			}
 			wantBad(t, err, "damaged", "1073741824")
@@ -234,7 +234,7 @@ func (s shrinking) ReadAt(p []byte, off int64) (int, error) {
 
 func TestFileShrinksWhileRead(t *testing.T) {
 	whole := file(t, smallWriter(t))
-	_, err := Parse(shrinking{whole[:100]}, int64(len(whole)), "model.gguf")
+	_, err := parseWhole(shrinking{whole[:100]}, int64(len(whole)), "model.gguf")
 	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("unexpected EOF")) {
 		t.Errorf("got %v", err)
 	}
@@ -265,7 +265,7 @@ func TestHeaderLargerThanWindow(t *testing.T) {
 		}
 	}
 	got, _ := f.Meta.Get("scores")
-	for i, s := range got.Any().([]float32) {
+	for i, s := range got.data.([]float32) {
 		if s != scores[i] {
 			t.Fatalf("score %d: %v, want %v", i, s, scores[i])
 		}

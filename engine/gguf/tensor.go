@@ -20,15 +20,6 @@ type Tensor struct {
 	Size   int64   // of the data, in bytes, without padding
 }
 
-// Elements returns the number of elements.
-func (t *Tensor) Elements() int64 {
-	n := int64(1)
-	for _, d := range t.Dims {
-		n *= d
-	}
-	return n
-}
-
 // tensors reads the tensor table. The offsets it returns are still relative to
 // the start of the tensor data.
 func (c *cursor) tensors(n uint64, align int64) ([]Tensor, error) {

@@ -92,11 +92,6 @@ func (v Value) Len() int {
 	return 1
 }
 
-// Any returns the value as the Go type of the same name: uint8 to float64,
-// bool or string; a slice of those for an array; []Value for an array of
-// arrays. Slices are shared with the value and must not be changed.
-func (v Value) Any() any { return v.data }
-
 // Kind describes the value's type in words, as in "array of 3 int32".
 func (v Value) Kind() string {
 	if v.kind == TypeArray {
@@ -105,7 +100,8 @@ func (v Value) Kind() string {
 	return v.kind.String()
 }
 
-// ValueOf wraps a Go value whose type is one that Any can return.
+// ValueOf wraps a Go value: uint8 to float64, bool or string; a slice of those for an
+// array; []Value for an array of arrays. A slice is shared and must not be changed.
 func ValueOf(x any) (Value, error) {
 	switch x.(type) {
 	case uint8:

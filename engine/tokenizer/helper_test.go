@@ -1,13 +1,13 @@
 package tokenizer
 
 import (
-	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -116,11 +116,21 @@ func openGGUF(tb testing.TB, path string) *gguf.File {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	g, err := gguf.Parse(bytes.NewReader(b), int64(len(b)), path)
+	g, err := gguf.Open(written(tb, b))
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return g
+}
+
+// written is the path of a file that holds b.
+func written(tb testing.TB, b []byte) string {
+	tb.Helper()
+	path := filepath.Join(conform.TempDir(tb), "vocab.gguf")
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		tb.Fatal(err)
+	}
+	return path
 }
 
 var qwen3 struct {

@@ -42,8 +42,8 @@ func TestQwen3(t *testing.T) {
 			t.Errorf("%s: id %d, ends a generation: %v", text, id, !want)
 		}
 	}
-	if tok.EOS() != 151645 || tok.EOT() != 151645 || tok.BOS() != None {
-		t.Errorf("EOS %d, EOT %d, BOS %d", tok.EOS(), tok.EOT(), tok.BOS())
+	if tok.EOS() != 151645 || tok.eot != 151645 || tok.BOS() != None {
+		t.Errorf("EOS %d, EOT %d, BOS %d", tok.EOS(), tok.eot, tok.BOS())
 	}
 }
 

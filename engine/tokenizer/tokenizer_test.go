@@ -149,7 +149,7 @@ func TestDecode(t *testing.T) {
 	if id, ok := tok.ID(""); ok || id != None {
 		t.Errorf("the empty text has id %d", id)
 	}
-	if tok.BOS() != 259 || tok.EOS() != 259 || tok.EOT() != 262 || !tok.IsEOG(262) || !tok.IsEOG(259) || tok.IsEOG(None) || tok.Len() != 266 {
+	if tok.BOS() != 259 || tok.EOS() != 259 || tok.eot != 262 || !tok.IsEOG(262) || !tok.IsEOG(259) || tok.IsEOG(None) || tok.Len() != 266 {
 		t.Error("special ids are wrong")
 	}
 }

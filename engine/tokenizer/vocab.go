@@ -194,9 +194,6 @@ func (v *vocab) BOS() int32 { return v.bos }
 // EOS returns the id of the token that ends a text, or None.
 func (v *vocab) EOS() int32 { return v.eos }
 
-// EOT returns the id of the token that ends a turn, or None.
-func (v *vocab) EOT() int32 { return v.eot }
-
 // IsEOG reports whether a generation ends with this token.
 func (v *vocab) IsEOG(id int32) bool { return v.eog[id] }
 

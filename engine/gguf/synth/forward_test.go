@@ -22,6 +22,14 @@ type plain struct {
 	w map[string][]float32
 }
 
+func elements(dims []int64) int64 {
+	n := int64(1)
+	for _, d := range dims {
+		n *= d
+	}
+	return n
+}
+
 func load(t *testing.T, s Spec) *plain {
 	path := filepath.Join(conform.TempDir(t), "m.gguf")
 	must(t, Write(path, s))
@@ -31,7 +39,7 @@ func load(t *testing.T, s Spec) *plain {
 	must(t, err)
 	p := &plain{s, map[string][]float32{}}
 	for _, x := range f.Tensors {
-		v := make([]float32, x.Elements())
+		v := make([]float32, elements(x.Dims))
 		must(t, quant.Dequantize(x.Type, v, b[x.Offset:x.Offset+x.Size]))
 		p.w[x.Name] = v
 	}
