@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // preTokenizer is one value of tokenizer.ggml.pre: how a text is split into pieces
@@ -113,7 +114,7 @@ func signsFalcon(backtick bool) matcher {
 			c, n := x.at(i)
 			switch {
 			case c&punct != 0:
-			case n == 1 && c&symbol != 0 && (x.s[i] != '`' || backtick):
+			case n == 1 && c&symbol != 0 && x.s[i] < utf8.RuneSelf && (x.s[i] != '`' || backtick): // not a byte that is no character
 			default:
 				return i
 			}
