@@ -32,7 +32,9 @@ type Config struct {
 
 	Ctx     int // positions; 0: the model's context, at most 4096
 	Threads int // compute workers; 0: physical cores
-	UBatch  int // prompt tokens in a batch
+	UBatch  int // prompt tokens in a batch; 0: chosen
+
+	MaxTokens int // of an answer; 0: until the model ends or the context is full
 
 	Stream      bool
 	Cache       Budget
@@ -83,7 +85,7 @@ type Config struct {
 // DefaultConfig returns the defaults of the command line.
 func DefaultConfig() Config {
 	return Config{
-		UBatch: 256, Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true, TokenPrefetch: true, PredictPrefetch: 1,
+		Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true, TokenPrefetch: true, PredictPrefetch: 1,
 		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
 }

@@ -144,6 +144,31 @@ func (f text) json(c *Config) any { return *f.at(c) }
 // auto leaves a number to the engine.
 const auto = "auto"
 
+// ubatch is how many tokens of a prompt make a batch.
+type ubatch func(*Config) *int
+
+func (f ubatch) describe(s *backend.Setting) {
+	s.Kind, s.Words, s.Least, s.Most = backend.Whole, []string{auto}, 1, MaxUBatch
+	s.Want = fmt.Sprintf("1 to %d, or auto", MaxUBatch)
+}
+
+// get returns the number in force, also where it was chosen.
+func (f ubatch) get(c *Config) string {
+	if *f(c) == 0 {
+		return auto
+	}
+	return strconv.Itoa(*f(c))
+}
+
+func (f ubatch) put(c *Config, v string) (err error) {
+	if *f(c) = 0; v != auto {
+		*f(c), err = strconv.Atoi(v)
+	}
+	return err
+}
+
+func (f ubatch) json(c *Config) any { return *f(c) }
+
 // budget is the expert cache's, in whole MiB.
 type budget func(*Config) *Budget
 

@@ -110,7 +110,7 @@ func (s *Session) promptIDs(ctx context.Context, b *beginning) (ids []int32, ren
 		return ids, err
 	}
 	reserve := s.cfg.Ctx / 4
-	if n := b.request.MaxTokens; n > 0 {
+	if n := s.limit(b.request.MaxTokens); n > 0 {
 		reserve = min(n, s.cfg.Ctx/2)
 	}
 	c := asked.Clone()
@@ -199,7 +199,7 @@ type answer struct {
 // run prefills and generates.
 func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered string, started int64) (*backend.Run, error) {
 	limit := s.cfg.Ctx - len(ids) + 1 // the last token needs no position
-	if n := b.request.MaxTokens; n > 0 {
+	if n := s.limit(b.request.MaxTokens); n > 0 {
 		limit = min(limit, n)
 	}
 	if s.forced != nil {
@@ -337,7 +337,7 @@ func (s *Session) decode(ctx context.Context, a *answer, sampler *sample.Sampler
 		}
 		s.emit(a, id, step, r.OnDelta)
 		switch {
-		case step == limit && limit == r.MaxTokens:
+		case step == limit && limit == s.limit(r.MaxTokens):
 			return stopLength, nil
 		case step == limit:
 			return stopContext, nil

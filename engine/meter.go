@@ -118,7 +118,6 @@ func (m *meter) opened(s *Session) {
 		if l.Mapping.State == "" {
 			l.Mapping.State = profile.MappingMapped
 		}
-		l.Mapping.Dense = string(s.cfg.Dense)
 	})
 	m.reconfigured(s)
 	m.survey()
@@ -152,6 +151,7 @@ func (m *meter) reconfigured(s *Session) {
 		l.Lanes = profile.Lanes{Alone: alone}
 		l.Lanes.Overlap = s.cfg.Overlap
 		l.Process.Threads = s.cfg.Threads
+		l.Mapping.Dense = string(s.cfg.Dense)
 		l.Lossy, l.Cache.Thrifty = lossy, s.thrift.on()
 		l.Mapping.Bytes, l.Mapping.Views = 0, 0
 		for _, v := range s.shards() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"runtime"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
@@ -22,6 +23,7 @@ const (
 	MaxThreads = 256     // compute workers
 	MaxCtx     = 1 << 24 // positions
 	MaxUBatch  = 1 << 16 // prompt tokens in a batch
+	maxTokens  = 1 << 30 // tokens of an answer; the context bounds it in earnest
 )
 
 // defaultCtx is the largest context that is chosen without being asked for:
@@ -204,6 +206,7 @@ func (s *Session) openFile(ctx context.Context) error {
 			s.cfg.Threads = min(n, MaxThreads)
 		}
 	}
+	s.mostThreads = max(s.cfg.Threads, min(runtime.NumCPU(), MaxThreads))
 	return s.openSampling()
 }
 
@@ -260,14 +263,24 @@ func (s *Session) openMapping(_ context.Context, _ func(float64)) error {
 
 // openDense brings the dense weights to where the policy wants them.
 func (s *Session) openDense(ctx context.Context, progress func(float64)) error {
-	var err error
-	if s.cfg.Dense == DenseAnon {
-		s.dense, err = readDense(ctx, s.registry, s.files, s.reader, progress)
-		return err
+	return s.bindDense(ctx, s.cfg.Dense, progress)
+}
+
+// bindDense binds the dense weights to where a policy has them. What they were bound
+// to before is the caller's to close.
+func (s *Session) bindDense(ctx context.Context, to DensePolicy, progress func(float64)) error {
+	if to == DenseAnon {
+		arena, err := readDense(ctx, s.registry, s.files, s.reader, progress)
+		if err != nil {
+			return err
+		}
+		s.dense = arena
+		return nil
 	}
+	var err error
 	ranges := s.registry.DenseRanges()
 	for i, r := range ranges {
-		if s.cfg.Dense == DenseWarm {
+		if to == DenseWarm {
 			if err := s.mappings[r.Shard].Warm(int(r.Offset), int(r.Size)); err != nil {
 				return err
 			}
@@ -304,6 +317,9 @@ func (s *Session) openState(_ context.Context, _ func(float64)) error {
 	}
 	s.logits = make([]float32, s.arch.Info().Vocab)
 	s.ids = make([]int32, 0, s.cfg.Ctx)
+	if s.cfg.UBatch == 0 {
+		return s.chooseUBatch()
+	}
 	return s.arch.Prepare(s.compute, s.cfg.UBatch, s.cfg.Ctx)
 }
 

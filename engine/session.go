@@ -49,6 +49,7 @@ type Session struct {
 	mappings    []*flashio.Mapping
 	reader      flashio.Reader
 	mostLanes   int              // see MostLanes
+	mostThreads int              // see MostThreads
 	engineNote  string           // why the reader is not what was asked for
 	streamer    *expert.Streamer // nil with --moe-stream=false
 	rows        *expert.ReadRows // nil unless the model has tables that it gathers from

@@ -183,7 +183,8 @@ func TestSettingsOfASession(t *testing.T) {
 		{"cache", "x", backend.Declined, chosen + " MiB", "want 0 or more MiB, or auto"},
 		{"lanes", "0", backend.Declined, "4", "want 1 to"},
 		{"overlap", "off", backend.Applied, "off", ""},
-		{"threads", "1", backend.Declined, value("threads"), "{threads=1}"},
+		{"threads", "1", backend.Applied, "1", ""},
+		{"numerics", "exact", backend.Declined, value("numerics"), "{numerics=exact}"},
 		{"nothing", "1", backend.Declined, "", "no such setting"},
 	} {
 		o := s.Apply(map[string]string{c.name: c.value})

@@ -269,13 +269,13 @@ func (f *fakeEngine) Settings() []backend.Setting {
 // rows are the fake's settings under a configuration.
 func (f *fakeEngine) rows(c fakeConfig) []backend.Setting {
 	toggle := func(name, value, help string) backend.Setting {
-		return backend.Setting{Name: name, Flag: name, Kind: backend.Switch, Want: "on or off", Value: value, Origin: backend.FromDefault, Live: true, Help: help}
+		return backend.Setting{Name: name, Flag: name, Kind: backend.Switch, Want: "on or off", Value: value, Origin: backend.FromDefault, Live: true, Main: true, Help: help}
 	}
 	rows := []backend.Setting{
 		{Name: "threads", Flag: "threads", Kind: backend.Whole, Least: 1, Most: 256, Want: "1 to 256", Value: "8", Origin: backend.FromDefault, Help: "compute workers"},
-		{Name: "lanes", Flag: "io-threads", Kind: backend.Whole, Least: 1, Most: 64, Want: "1 to 64", Value: fmt.Sprint(c.lanes), Origin: backend.FromDefault, Live: true, Help: "readers"},
+		{Name: "lanes", Flag: "io-threads", Kind: backend.Whole, Least: 1, Most: 64, Want: "1 to 64", Value: fmt.Sprint(c.lanes), Origin: backend.FromDefault, Live: true, Main: true, Help: "readers"},
 		{Name: "cache", Flag: "cache-mb", Kind: backend.Whole, Unit: "MiB", Words: []string{"auto"}, Least: 1, Most: 1 << 30, Want: "1 or more MiB, or auto",
-			Value: fmt.Sprint(c.cacheMiB), Origin: backend.FromDefault, Live: true, Help: "budget of the cache"},
+			Value: fmt.Sprint(c.cacheMiB), Origin: backend.FromDefault, Live: true, Main: true, Help: "budget of the cache"},
 		toggle("overlap", backend.OnOff(c.overlap), "compute while reading"),
 		toggle("release-mmap", backend.OnOff(c.release), "hand the mapping back"),
 	}

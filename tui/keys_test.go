@@ -831,7 +831,7 @@ func TestAnEmptyChatSaysWhatToAsk(t *testing.T) {
 func TestASettingMoreIsInEveryFace(t *testing.T) {
 	f := newFake()
 	f.more = []backend.Setting{{Name: "drop-cold", Flag: "drop-cold-experts", Help: "skip experts that are cold, unlike {overlap=off}", Kind: backend.Word,
-		Words: []string{"never", "always"}, Want: "never, always", Default: "never", Value: "never", Origin: backend.FromDefault, Live: true, Lossy: true}}
+		Words: []string{"never", "always"}, Want: "never, always", Default: "never", Value: "never", Origin: backend.FromDefault, Live: true, Main: true, Lossy: true}}
 	h := start(t, 200, 60, Options{}, f)
 	do := func(s string) {
 		h.m.prompt.Set(s)

@@ -43,7 +43,7 @@ func experiment(ctx context.Context, o *options, out *cli.Output) error {
 		return fmt.Errorf("cells: %w", err)
 	}
 	p := &ab.Plan{Variants: variants, Live: live, Most: o.cells, Forward: o.order == "forward", Gate: gate,
-		Request: backend.Request{Text: prompt, MaxTokens: o.maxTokens}}
+		Request: backend.Request{Text: prompt}}
 	warned := false
 	p.Open = func(ctx context.Context, values map[string]string) (backend.Backend, error) {
 		one := *o

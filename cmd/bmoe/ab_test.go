@@ -41,7 +41,7 @@ func TestAWrongPathCostsNoRuns(t *testing.T) {
 }
 
 func TestExperimentAsJSON(t *testing.T) {
-	r := succeeds(t, "--ab", "threads=1,2", "--cells", "1", "-p", dogStory, "-n", "20", "--temp", "0", "--json")
+	r := succeeds(t, "--ab", "no-odirect=off,on", "--cells", "1", "-p", dogStory, "-n", "20", "--temp", "0", "--json")
 	var report struct {
 		Variants []struct {
 			Name    string

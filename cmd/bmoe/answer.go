@@ -73,7 +73,7 @@ func generate(ctx context.Context, s backend.Backend, o *options, prompt string,
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stopReading := status.reading(s.Snapshot)
-	run, err := s.Generate(ctx, backend.Request{Text: prompt, MaxTokens: o.maxTokens, OnPrefill: func(done, of int) {
+	run, err := s.Generate(ctx, backend.Request{Text: prompt, OnPrefill: func(done, of int) {
 		if err := rep.prefilled(done, of); err != nil {
 			cancel(err)
 		}

@@ -61,7 +61,7 @@ func chat(o *options, _ *cli.Output) error {
 			files.observe(b)
 			return b, nil
 		},
-		Name: opening.name, MaxTokens: o.maxTokens, Notices: notices,
+		Name: opening.name, Notices: notices,
 		Sessions: store, Resume: resume, Model: opening.path,
 		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse,
 	}))

@@ -35,7 +35,6 @@ type options struct {
 	modelFolders       []string // where else models are looked for
 	prompt             string
 	file               string
-	maxTokens          int
 
 	progress, json        bool
 	plain, ascii, noMouse bool
@@ -63,9 +62,6 @@ const (
 
 // lastSession is the value of --resume where none is given.
 const lastSession = "the last"
-
-// maxTokensAsked bounds what may be asked for; the context bounds it in earnest.
-const maxTokensAsked = 1 << 30
 
 // section is a group of flags under a heading of the help.
 type section struct {
@@ -106,7 +102,6 @@ func (o *options) sections() []section {
 	s := begin("Prompt")
 	s.text("prompt", "p", &o.prompt, "TEXT", "answer this and end, without the screen")
 	s.text("file", "f", &o.file, "PATH", "the same with the prompt in a file, or - for standard input; one line end at its end is dropped")
-	s.VarP(&intValue{dst: &o.maxTokens, least: 1, most: maxTokensAsked}, "n-predict", "n", "at most so many tokens in an answer (default: until the model ends or the context is full)")
 
 	for _, r := range o.settings {
 		if r.Section != s.title {

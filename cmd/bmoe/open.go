@@ -78,5 +78,5 @@ func giveProcessors(s *engine.Session) {
 	// beside the workers; waiting for one would look like a slow drive
 	// (docs/architecture.md, "Where time is counted"). Two more are for the screen
 	// and the collector.
-	runtime.GOMAXPROCS(s.Config().Threads + s.MostLanes() + 2)
+	runtime.GOMAXPROCS(s.MostThreads() + s.MostLanes() + 2)
 }

@@ -61,6 +61,7 @@ type Setting struct {
 	Idle    string // why it changes nothing beside the other settings; empty if it does. Mentions settings
 	Live    bool   // can be changed between runs
 	Lossy   bool   // changes what the model says
+	Main    bool   // told of every run, whoever chose the value
 }
 
 // Shown is the value as a screen shows it.
@@ -107,6 +108,7 @@ type Value struct {
 	Value string
 	Shown string // with its unit
 	Live  bool   // could have been changed between runs
+	Main  bool   // see Setting
 	Given bool   // somebody chose it
 }
 
@@ -115,7 +117,7 @@ func Values(rows []Setting) []Value {
 	out := make([]Value, 0, len(rows))
 	for i := range rows {
 		if r := &rows[i]; r.Idle == "" {
-			out = append(out, Value{Name: r.Name, Value: r.Value, Shown: r.Shown(), Live: r.Live, Given: r.Origin != FromDefault})
+			out = append(out, Value{Name: r.Name, Value: r.Value, Shown: r.Shown(), Live: r.Live, Main: r.Main, Given: r.Origin != FromDefault})
 		}
 	}
 	return out

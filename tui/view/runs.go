@@ -158,11 +158,11 @@ func (l *Runs) Pooled(g *ab.Group) string {
 // toMs formats seconds as milliseconds, without the unit.
 func toMs(v float64) string { return units.Sig(v * 1e3) }
 
-// SettingsText lists what can be changed between runs, and what somebody chose.
+// SettingsText lists what is told of every run, and what somebody chose.
 func SettingsText(vs []backend.Value) string {
 	var out []string
 	for _, v := range vs {
-		if (v.Live || v.Given) && v.Name != backend.EngineSetting { // who answered is said otherwise
+		if (v.Main || v.Given) && v.Name != backend.EngineSetting { // who answered is said otherwise
 			out = append(out, v.Name+" "+v.Shown)
 		}
 	}
