@@ -111,11 +111,12 @@ func (o *Opening) Finish(ctx context.Context, progress func(stage string, done f
 	return s, nil
 }
 
-// idleSettings says of settings that somebody gave and that change nothing.
+// idleSettings says of settings that somebody gave and that change nothing. The
+// configuration file is for every model, so what it says may well do nothing for one.
 func idleSettings(rows []backend.Setting) []string {
 	var out []string
 	for _, r := range rows {
-		if r.Idle != "" && r.Origin != backend.FromDefault {
+		if r.Idle != "" && r.Origin != backend.FromDefault && r.Origin != backend.FromFile {
 			out = append(out, fmt.Sprintf("{%s} does nothing: %s", r.Name, r.Idle))
 		}
 	}

@@ -94,6 +94,7 @@ type Model struct {
 	column     []string // the panes as last drawn; nil when they must be redrawn
 	runs       *view.Runs
 	sessions   *view.Sessions
+	rowsPage   *view.Settings
 	pages      map[string]view.View // by the name of their kind
 	views      view.Stack           // over the chat and the panes
 
@@ -117,10 +118,11 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.panes = pane.New(m.th, m.sayKeys)
 	m.runs = view.NewRuns(m.th, "^G")
 	m.sessions = view.NewSessions(m.th)
+	m.rowsPage = view.NewSettings(m.th, m.settingRows)
 	m.keep.store = o.Sessions
 	m.pages = map[string]view.View{}
 	for _, k := range view.Kinds {
-		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Sessions: m.sessions, Keys: m.helpLines})
+		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Sessions: m.sessions, Settings: m.rowsPage, Keys: m.helpLines})
 	}
 	return m
 }

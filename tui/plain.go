@@ -393,6 +393,9 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		p.keep.begin(p.runsSoFar())
 		p.say("new chat")
 		return
+	case "settings":
+		p.listSettings()
+		return
 	case "runs":
 		p.listRuns()
 		return
@@ -454,7 +457,7 @@ func (p *plainChat) help() {
 	for i := range keyTable {
 		switch r := &keyTable[i]; {
 		case r.cmd == "" || r.cmd == "/thoughts" || r.cmd == "/freeze" || r.cmd == "/stop": // of the screen
-		case r.view != "" && r.view != "help" && r.view != "runs" && r.view != "sessions": // a view of figures only
+		case r.view != "" && r.view != "help" && r.view != "runs" && r.view != "sessions" && r.view != "settings": // a view of figures only
 		case r.cmd == "/quit":
 			p.say("/quit: end the program; so do the end of the input (Ctrl+D, on Windows Ctrl+Z and Enter) and Ctrl+C at the prompt")
 		default:
@@ -484,5 +487,18 @@ func (p *plainChat) listRuns() {
 			c := p.runs.Compare(base, g)
 			p.say("  " + p.runs.Sentence(&c))
 		}
+	}
+}
+
+// listSettings tells every setting with its value, and where that comes from.
+func (p *plainChat) listSettings() {
+	rows := rowsOf(p.eng)
+	for i := range rows {
+		r := &rows[i]
+		value := r.Shown()
+		if value == "" {
+			value = "not set"
+		}
+		p.say(fmt.Sprintf("%s %s (%s)", r.Name, term.CleanLine(value), r.Origin))
 	}
 }

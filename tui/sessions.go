@@ -234,6 +234,9 @@ func (m *Model) onListed(msg listedMsg) {
 
 // obey does what was asked for in a view.
 func (m *Model) obey() tea.Cmd {
+	if name, dir := m.rowsPage.Asked(); name != "" {
+		return m.stepSetting(name, dir)
+	}
 	w, ok := m.sessions.Asked()
 	if !ok {
 		return nil

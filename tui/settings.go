@@ -9,6 +9,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/tui/term"
+	"bmoe/tui/view"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -238,4 +239,36 @@ func settingCommand(rows []backend.Setting, cmd, arg string, now func(*backend.S
 		value = arg
 	}
 	return r, value, told, true
+}
+
+// settingRows are the rows of the page of settings.
+func (m *Model) settingRows() []view.Setting {
+	out := make([]view.Setting, len(m.settings))
+	for i := range m.settings {
+		r := &m.settings[i]
+		note, _ := m.settingNote(r)
+		out[i] = view.Setting{Name: r.Name, Value: r.Show(m.wanted(r)), Note: note, Origin: r.Origin, How: howToChange(m.settings, r),
+			Help: backend.Mention(r.Help, m.settings, backend.AsCommand), Idle: backend.Mention(r.Idle, m.settings, backend.AsCommand), Live: r.Live}
+		for j := range keyTable {
+			if keyTable[j].setting == r.Name {
+				out[i].Keys = caps(keyTable[j].any, " ")
+			}
+		}
+	}
+	return out
+}
+
+// howToChange says how a setting is changed: now, or at the next start.
+func howToChange(rows []backend.Setting, r *backend.Setting) string {
+	if r.Live {
+		return usage(rows, r) + " changes it"
+	}
+	value := "VALUE"
+	if r.Kind == backend.Switch {
+		value = backend.On
+		if r.Value == backend.On {
+			value = backend.Off
+		}
+	}
+	return "Fixed once the model is open: start with " + backend.AsFlag(r, value)
 }

@@ -29,6 +29,7 @@ type options struct {
 	settings           []backend.Setting              // the rows that become flags, with their defaults
 	set                func(name, value string) error // gives one of them a value
 	hf                 string                         // a model of the hub
+	configFile         string
 	resume             string
 	sessions, noSave   bool
 	models             bool
@@ -109,6 +110,7 @@ func (o *options) sections() []section {
 		}
 		s.setting(r, o.words(r.Help), o.set)
 		if r.Name == "model" { // there are two ways to name one
+			s.text("config", "", &o.configFile, "FILE", "take settings from this file (default: bmoe/config.toml in the user's configuration folder)")
 			s.VarP(&specValue{&o.hf}, "hf", "", "a model of the Hugging Face Hub: from its cache, or downloaded into it")
 			s.BoolVar(&o.models, "models", false, "list the models here and in the caches of the Hugging Face Hub, LM Studio and Ollama, with how fast each may be")
 			s.VarP(&listValue{&o.modelFolders}, "models-dir", "", "look for models in this folder too; may be given several times")

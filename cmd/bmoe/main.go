@@ -46,6 +46,11 @@ func run(args []string) (code int) {
 	}()
 	opt, err := parse(args)
 	out := cli.NewOutput(os.Stdout)
+	if err == nil && opt.mode().opens() {
+		var notice string
+		notice, err = opt.readConfig()
+		warnOf(notice)
+	}
 	if err == nil {
 		err = dispatch(opt, out)
 	} else if errors.Is(err, errHelp) {
@@ -129,7 +134,7 @@ func (o *options) config(ctx context.Context) (engine.Config, error) {
 	if c.Template, err = o.readTemplate(ctx); err != nil {
 		return c, err
 	}
-	if c.Model == "" && o.hf == "" && !o.given("cache-mb") {
+	if c.Model == "" && o.hf == "" && c.Origins["cache"] == "" {
 		c.Cache.Share = demo.CacheShare
 	}
 	c.Model, err = o.modelPath(ctx)

@@ -36,13 +36,13 @@ var modes = []mode{
 		func(o *options, out *cli.Output) error { return out.Text(manPage(o.sections())) }},
 	{func(o *options) bool { return o.listArchs }, "with --list-archs", []string{"list-archs"}, listArchs},
 	{func(o *options) bool { return o.sessions }, "with --sessions", []string{"sessions", "json"}, listSessions},
-	{func(o *options) bool { return o.models }, "with --models", []string{"models", "models-dir", "json"}, interruptible(listModels)},
+	{func(o *options) bool { return o.models }, "with --models", []string{"models", "models-dir", "config", "json"}, interruptible(listModels)},
 	{func(o *options) bool { return o.given("tokenize") }, "with --tokenize",
-		[]string{"tokenize", "model", "hf", "parse-special", "json"}, interruptible(tokenize)},
+		[]string{"tokenize", "model", "hf", "config", "parse-special", "json"}, interruptible(tokenize)},
 	{func(o *options) bool { return o.showPrompt }, "with --show-prompt",
-		[]string{"show-prompt", "conversation", "prompt", "file", "model", "hf", "raw", "chat-template-file", "parse-special", "no-think", "json"}, interruptible(showPrompt)},
+		[]string{"show-prompt", "conversation", "prompt", "file", "model", "hf", "config", "raw", "chat-template-file", "parse-special", "no-think", "json"}, interruptible(showPrompt)},
 	{func(o *options) bool { return o.given("eval-tokens") }, "with --eval-tokens",
-		[]string{"eval-tokens", "eval-decode", "save-logits", "model", "hf", "ctx-size", "Compute", "Streaming", "json"}, interruptible(eval)},
+		[]string{"eval-tokens", "eval-decode", "save-logits", "model", "hf", "config", "ctx-size", "Compute", "Streaming", "json"}, interruptible(eval)},
 	{func(o *options) bool { return o.given("ab") }, "with --ab",
 		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "json"}, interruptible(experiment)},
 	{(*options).answers, "where there is no screen",
@@ -51,6 +51,11 @@ var modes = []mode{
 		[]string{"plain", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
 	{func(*options) bool { return true }, "on the screen",
 		[]string{"ascii", "no-mouse", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
+}
+
+// opens reports whether a model is opened, so that settings matter.
+func (m *mode) opens() bool {
+	return slices.Contains(m.acts, "model") || slices.Contains(m.acts, "Model") || slices.Contains(m.acts, "models-dir")
 }
 
 // mode returns what the command line asks for.

@@ -39,6 +39,7 @@ func runTests(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	os.Setenv(demo.DirVariable, dir)
 	os.Setenv(userdir.StateVariable, filepath.Join(dir, "state"))
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(dir, "config")) // whoever tests may have a configuration of his own
 	return m.Run()
 }
 

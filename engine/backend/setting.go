@@ -22,6 +22,7 @@ const (
 // The origins of a value.
 const (
 	FromDefault = "default"
+	FromFile    = "file" // the configuration file
 	FromFlag    = "flag" // the command line
 	FromKey     = "key"  // a key or a command of the chat
 )

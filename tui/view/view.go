@@ -17,6 +17,7 @@ var Kinds = []Kind{
 		{Keys: "Enter", Text: "compare every run with the picked one; again: choose for itself"},
 	}},
 	{Name: "sessions", Help: "conversations that were kept: go on with one, rename, delete", New: func(s Source) View { return s.Sessions }},
+	{Name: "settings", Help: "every setting: its value, where that comes from, how it is changed", New: func(s Source) View { return s.Settings }},
 }
 
 // Kind tells of a view what the screen must know to offer it.
@@ -36,6 +37,8 @@ type Source struct {
 	Runs  *Runs
 	// Sessions is the list of kept conversations, a view itself.
 	Sessions *Sessions
+	// Settings is the page of settings, a view likewise.
+	Settings *Settings
 	Keys     func() []HelpLine // every key and command
 }
 
