@@ -92,6 +92,34 @@ func TestTheScreenKnowsNoEngine(t *testing.T) {
 	}
 }
 
+// What a screen, a command or a server needs of an engine has nothing of the one that
+// computes here.
+func TestScreensAndServersNeedNoKernels(t *testing.T) {
+	imports := imported(t, "..")
+	for _, from := range []string{"engine/backend", "engine/remote", "engine/either", "tui"} {
+		seen := map[string]bool{}
+		var walk func(name string)
+		walk = func(name string) {
+			if seen[name] {
+				return
+			}
+			seen[name] = true
+			for _, other := range imports[name] {
+				walk(other)
+			}
+		}
+		walk(from)
+		if len(seen) < 2 {
+			t.Errorf("%s imports nothing: is it there?", from)
+		}
+		for name := range seen {
+			if name == "engine" || name == "engine/model" || strings.HasPrefix(name, "engine/kernel") {
+				t.Errorf("%s needs %s", from, name)
+			}
+		}
+	}
+}
+
 // allows reports whether the line allows a package, and notes by which word.
 func (r *row) allows(name string) (ok bool) {
 	for i, word := range r.imports {

@@ -297,6 +297,9 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 	}
 	m.prompt.SetPlaceholder(askSomething)
 	m.chat.Hint = askFor
+	if backend.Find(m.settings, "lanes") == nil {
+		m.chat.Hint = askServer
+	}
 	if m.o.Resume != nil {
 		m.state = idle
 		return m.takeUp(*m.o.Resume)

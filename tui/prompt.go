@@ -13,6 +13,9 @@ const (
 	// to, the small one that the program brings along too.
 	askFor = "Ask something, such as: Tell me a story about a dog.\n" +
 		"Then change a setting (F2 to F7) and press ^G: the same question again, compared with the first answer."
+	// askServer is the same where the keys have nothing to change.
+	askServer = "Ask something, such as: Tell me a story about a dog.\n" +
+		"Then change a setting (/help lists them) and press ^G: the same question again, compared with the first answer."
 )
 
 // updatePrompt passes a message to the prompt, whose height may change by it.

@@ -16,6 +16,7 @@ import (
 type metrics struct {
 	gone     bool  // there are none
 	next     int64 // when to ask next, clock.Now
+	busy     bool  // an answer was under way when they were last asked for
 	askedRun int   // the run for which before is
 	before   map[string]float64
 	latest   map[string]float64
@@ -51,10 +52,10 @@ const (
 func (m *metrics) poll(r *Remote) {
 	now := r.now()
 	busy := r.asking.Load()
-	if m.gone || now < m.next && !busy {
+	if m.gone || now < m.next && !busy && !m.busy { // once more after an answer's end
 		return
 	}
-	m.next = now + idlePoll
+	m.next, m.busy = now+idlePoll, busy
 	ctx, cancel := context.WithTimeout(r.quit, metricsPatience)
 	defer cancel()
 	body, err := r.get(ctx, r.at.root, "metrics")
@@ -85,12 +86,13 @@ func (m *metrics) poll(r *Remote) {
 		})
 		return
 	}
+	earlier := m.latest
 	m.latest = values
-	r.rec.Update(func(l *profile.Snapshot) { m.fill(l, busy) })
+	r.rec.Update(func(l *profile.Snapshot) { m.fill(l, earlier, busy) })
 }
 
 // fill puts the latest figures into the snapshot.
-func (m *metrics) fill(l *profile.Snapshot, busy bool) {
+func (m *metrics) fill(l *profile.Snapshot, earlier map[string]float64, busy bool) {
 	n := &l.Remote.Load
 	n.Known, n.Why = true, ""
 	n.Running, n.Waiting = count(m.latest, runningNames), count(m.latest, waitingNames)
@@ -100,8 +102,10 @@ func (m *metrics) fill(l *profile.Snapshot, busy bool) {
 		n.CacheHit = profile.Ratio(100*hits.Value, asked.Value)
 	}
 	if l.Run != m.askedRun {
-		// The first look at this run: its own observations come at its end.
-		m.askedRun, m.before = l.Run, m.latest
+		// The first look at this run. Its own observations come at its end.
+		if m.askedRun, m.before = l.Run, earlier; earlier == nil && busy {
+			m.before = m.latest
+		}
 		n.MostRunning, n.MostWaiting = profile.Maybe[int64]{}, profile.Maybe[int64]{}
 	}
 	if busy {

@@ -48,7 +48,7 @@ func (p *process) serverRows() []string {
 		th.Row(p.w, 2,
 			th.Labelled(0, "there: prefill", run.PrefillTPS.Text(units.Sig, "")),
 			th.Labelled(0, "decode", run.DecodeTPS.Text(units.Sig, " tok/s")),
-			th.Labelled(0, "network", r.RoundTrip.Text(units.Ms, " ms"))),
+			th.Labelled(0, "net", r.RoundTrip.Text(units.Ms, " ms"))),
 		th.Row(p.w, 2, p.counted()...),
 	}
 	if load.Known {
@@ -78,7 +78,7 @@ func (p *process) counted() []term.Part {
 	}
 	cached := run.Cached.Text(func(n int64) string { return fmt.Sprint(n) }, "")
 	return []term.Part{
-		th.Labelled(0, "prompt", fmt.Sprint(run.Prompt.Value)), th.Labelled(0, "of it cached", cached),
+		th.Labelled(0, "prompt", fmt.Sprint(run.Prompt.Value)), th.Labelled(0, "cached", cached),
 		th.Labelled(0, "answer", fmt.Sprintf("%d in %s", p.s.Step, units.Plural(run.Deltas, "delta"))),
 	}
 }

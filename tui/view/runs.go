@@ -134,11 +134,11 @@ func (l *Runs) Latest() string {
 func (l *Runs) Sentence(c *ab.Comparison) string {
 	a, b := c.Base, c.Group
 	s := fmt.Sprintf("run %s against run %s (%s): %s", b.Name(), a.Name(), c.What(), c.Difference)
-	if was, is := a.Median(ab.DecodeTPS), b.Median(ab.DecodeTPS); c.Verdict != stats.NotComparable && was.OK && is.OK {
+	switch was, is := a.Median(ab.DecodeTPS), b.Median(ab.DecodeTPS); {
+	case c.SameStart && a.First().Engine != b.First().Engine: // side by side, whatever can be claimed of it
+		s += fmt.Sprintf("; %s tok/s from %s, first token after %s s from %s", is.Text(units.Sig, ""), was.Text(units.Sig, ""), b.Median(TTFT).Text(units.Sig, ""), a.Median(TTFT).Text(units.Sig, ""))
+	case c.Verdict != stats.NotComparable && was.OK && is.OK:
 		s += fmt.Sprintf("; %s tok/s from %s", units.Sig(is.Value), units.Sig(was.Value))
-		if a.First().Engine != b.First().Engine {
-			s += fmt.Sprintf(", first token after %s s from %s", b.Median(TTFT).Text(units.Sig, ""), a.Median(TTFT).Text(units.Sig, ""))
-		}
 		if c.Partial() {
 			s += fmt.Sprintf(", compared over the %d tokens that both have", c.Tokens+1)
 		}
