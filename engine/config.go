@@ -25,7 +25,7 @@ type Budget struct {
 // MiB returns the budget in whole MiB.
 func (b Budget) MiB() int64 { return units.MiBDown(b.Bytes) }
 
-// Config is what a session is opened with. Each field but Template and Origins is a row of
+// Config is what a session is opened with. Each field but Template, Locks and Origins is a row of
 // the table of settings, which reads, checks and writes it.
 type Config struct {
 	Model string // path of the model, or of its first shard
@@ -59,6 +59,10 @@ type Config struct {
 	// TemplateFile is the path of a chat template in place of the model's own.
 	// Template is its text: who makes the configuration reads it.
 	TemplateFile, Template string
+
+	// Locks is a folder in which engines of a user see each other by the drive that they
+	// read; "": they do not.
+	Locks string
 
 	// Origins says of settings, by name, where their values come from; what is
 	// not in it is a default. Set keeps it.

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"net/url"
+	"path/filepath"
 	"runtime"
 	"runtime/metrics"
 	"slices"
@@ -12,6 +14,7 @@ import (
 	"bmoe/engine/pool"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
+	"bmoe/internal/durable"
 	"bmoe/internal/host"
 	"bmoe/internal/stats"
 	"bmoe/internal/units"
@@ -39,9 +42,11 @@ type meter struct {
 	process *host.Process
 	thermal *host.Thermal
 	load    *host.Load
-	drive   *host.Drive // nil if it cannot be watched
-	opening int64       // clock.Now when opening began
-	loaded  int64       // how long it took, ns
+	drive   *host.Drive    // nil if it cannot be watched
+	beside  *durable.Seats // of the engines that have a model open on the drive, as running
+	running *durable.Seats // of those that are in a run; nil: engines do not see each other
+	opening int64          // clock.Now when opening began
+	loaded  int64          // how long it took, ns
 
 	// Scratch of a reading, so that a token allocates nothing.
 	times   pool.Times
@@ -70,15 +75,18 @@ type surroundings struct {
 	load  host.LoadSample
 }
 
-// open starts the meter, before there is a model.
-func (m *meter) open(path string) {
+// open starts the meter, before there is a model. It returns what there is to be
+// warned of.
+func (m *meter) open(path, locks string) (warning string) {
 	m.opening = clock.Now()
 	m.rec = profile.NewRecorder(clock.Now)
 	m.process, m.thermal, m.load = host.OpenProcess(), host.OpenThermal(), host.OpenLoad()
 	if d, err := host.OpenDrive(path); err == nil {
 		m.drive = d // otherwise foreign I/O is n/a
 	}
+	warning = m.meet(locks)
 	m.gc = []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"}}
+	return warning
 }
 
 func (m *meter) close() error {
@@ -86,6 +94,14 @@ func (m *meter) close() error {
 	for _, c := range []interface{ Close() error }{m.process, m.load} {
 		if cerr := c.Close(); err == nil {
 			err = cerr
+		}
+	}
+	for _, s := range []*durable.Seats{m.beside, m.running} {
+		if s == nil {
+			continue
+		}
+		if serr := s.Close(); err == nil {
+			err = serr
 		}
 	}
 	if m.drive != nil {
@@ -206,6 +222,9 @@ func (m *meter) begin(start profile.Start) {
 		s.streamer.CountCurve(false)
 	}
 	m.disturbed = profile.Disturbed{}
+	if m.running != nil {
+		m.running.Take()
+	}
 	m.surround(&m.part, true)
 	m.seen = m.part
 	m.gauge()
@@ -252,6 +271,9 @@ func (m *meter) token(id int32, r *profile.Record) {
 func (m *meter) end() {
 	m.session.compute.Unwatch(&m.layers)
 	m.endPart()
+	if m.running != nil {
+		m.running.Leave()
+	}
 	m.look()
 	gc := m.gcShare()
 	m.survey()
@@ -374,6 +396,7 @@ func (m *meter) surround(to *surroundings, all bool) {
 func (m *meter) others() {
 	var now surroundings
 	m.surround(&now, false)
+	m.besides()
 	m.gauges.Disturbed = m.disturbed.Or(profile.Disturbed{Drive: known(host.DriveDisturbed(m.part.drive, now.drive))})
 	span := now.load.At - m.seen.load.At
 	if span < foreignWindow {
@@ -386,11 +409,45 @@ func (m *meter) others() {
 	m.seen = now
 }
 
+// meet takes a seat among the engines that have a model open on the drive, and warns
+// of others.
+func (m *meter) meet(folder string) (warning string) {
+	if folder == "" || m.drive == nil {
+		return ""
+	}
+	name := func(what string) string {
+		return filepath.Join(folder, url.PathEscape(m.drive.Name())+"."+what)
+	}
+	beside, err := durable.OpenSeats(name("open"))
+	if err != nil {
+		return "" // without a folder to meet in, what others read is still seen
+	}
+	running, err := durable.OpenSeats(name("run"))
+	if err != nil {
+		beside.Close()
+		return ""
+	}
+	m.beside, m.running = beside, running
+	m.beside.Take()
+	if m.beside.Others() {
+		return "another bmoe has a model open on the same drive (" + m.drive.Name() + "): runs at the same time disturb each other, and will say so"
+	}
+	return ""
+}
+
+// besides notes whether another engine is in a run on the drive.
+func (m *meter) besides() {
+	if m.running != nil && !m.disturbed.Drive.Value && m.running.Others() {
+		m.disturbed.Drive = profile.Some(true)
+	}
+}
+
 // endPart judges the run's part that ends, and begins the next. Parts are judged
 // by themselves: a long quiet prefill must not hide a disturbed answer.
 func (m *meter) endPart() {
 	var now surroundings
 	m.surround(&now, true)
+	m.besides()
 	m.disturbed = m.disturbed.Or(disturbance(&m.part, &now))
 	m.part = now
 }

@@ -62,7 +62,9 @@ func Begin(ctx context.Context, cfg Config) (*Opening, error) {
 	}
 	s := &Session{cfg: cfg, mostLanes: max(cfg.Lanes, laneSteps[len(laneSteps)-1])}
 	s.pass.guarded = s.guardedPass
-	s.meter.open(cfg.Model)
+	if w := s.meter.open(cfg.Model, cfg.Locks); w != "" {
+		s.warnings = append(s.warnings, w)
+	}
 	err := ctx.Err()
 	if err == nil {
 		err = s.openFile(ctx)

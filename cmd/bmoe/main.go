@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 
 	"bmoe/engine"
@@ -18,6 +19,7 @@ import (
 	"bmoe/internal/crash"
 	"bmoe/internal/tty"
 	"bmoe/internal/units"
+	"bmoe/internal/userdir"
 	"bmoe/tui"
 )
 
@@ -136,6 +138,9 @@ func (o *options) config(ctx context.Context) (engine.Config, error) {
 	}
 	if c.Model == "" && o.hf == "" && c.Origins["cache"] == "" {
 		c.Cache.Share = demo.CacheShare
+	}
+	if dir, err := userdir.State(); err == nil { // else engines do not see each other
+		c.Locks = filepath.Join(dir, "drives")
 	}
 	c.Model, err = o.modelPath(ctx)
 	return c, err

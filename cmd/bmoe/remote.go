@@ -36,7 +36,7 @@ func (o *options) setOne(name, value string) error {
 		}
 		o.engine = value
 		return nil
-	case backend.Find(remote.Settings(o.far), name) == nil || name == "temp" || name == "seed" || name == "n-predict": // those are of both
+	case backend.Find(remote.Settings(o.far), name) == nil || name == "temp" || name == "seed": // those are of both
 		return o.cfg.Set(name, value, backend.FromFlag)
 	}
 	return o.far.Set(name, value, backend.FromFlag)
@@ -51,9 +51,7 @@ func (o *options) remoteConfig() remote.Config {
 	if c.Origins["seed"] == "" {
 		c.Seed = o.cfg.Sampling.Seed
 	}
-	if c.Origins["n-predict"] == "" {
-		c.MaxTokens = o.cfg.MaxTokens
-	}
+	c.MaxTokens = o.cfg.MaxTokens
 	c.Key = os.Getenv(keyVariable)
 	c.Notice = func(text string) {
 		if o.notice != nil {
