@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
 	"bmoe/engine/model"
 	"bmoe/profile"
@@ -17,9 +18,9 @@ func TestChains(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		cfg := demoConfig()
 		cfg.Cache = Budget{Bytes: 3 << 20}
-		cfg.TokenPrefetch, cfg.PredictPrefetch = ahead, 0
+		cfg.Foresight = expert.Foresight{}
 		if ahead {
-			cfg.PredictPrefetch = 1
+			cfg.Foresight = expert.Foresight{1, 1}
 		}
 		s := open(t, cfg)
 		p, err := policy.New(s.cfg.CachePolicy, s.shape)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bmoe/engine/expert"
 	"bmoe/engine/sample"
 	"bmoe/internal/units"
 )
@@ -72,9 +73,7 @@ type Config struct {
 
 	CacheFloor, CacheCeil int // MiB within which an automatic budget stays; 0: no bound
 
-	TokenPrefetch   bool // read ahead by the token's id
-	PredictPrefetch int  // read ahead by the routers of so many layers
-	Prefetch        int  // read ahead what the token before was given, in so many layers
+	Foresight expert.Foresight // how far each of what reads ahead is turned up
 
 	ExpertsUsed int // experts of a token; 0: as the file says
 	// What may be done in decoding about experts that are not in the cache, see
@@ -89,7 +88,14 @@ type Config struct {
 // DefaultConfig returns the defaults of the command line.
 func DefaultConfig() Config {
 	return Config{
-		Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true, TokenPrefetch: true, PredictPrefetch: 1,
+		Stream: true, Cache: Budget{Auto: true}, CachePolicy: "lookalike", Lanes: 4, IOEngine: "lanes", Overlap: true, Foresight: standardForesight(),
 		Dense: DenseAnon, Numerics: "fast", Sampling: sample.Defaults(),
 	}
+}
+
+func standardForesight() (f expert.Foresight) {
+	for i, p := range expert.Predictors {
+		f[i] = p.Default
+	}
+	return f
 }

@@ -37,6 +37,23 @@ func (f toggle) put(c *Config, v string) error {
 
 func (f toggle) json(c *Config) any { return *f(c) }
 
+// turned is a switch that is kept as 0 or 1.
+type turned struct{ whole }
+
+func (f turned) describe(s *backend.Setting) { toggle(nil).describe(s) }
+
+func (f turned) get(c *Config) string { return backend.OnOff(*f.at(c) > 0) }
+
+func (f turned) put(c *Config, v string) error {
+	*f.at(c) = 0
+	if v == backend.On {
+		*f.at(c) = 1
+	}
+	return nil
+}
+
+func (f turned) json(c *Config) any { return *f.at(c) > 0 }
+
 // word is one of some words, or nothing where the engine chooses.
 type word struct {
 	at    func(*Config) *string

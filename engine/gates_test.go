@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
 	"bmoe/internal/conform"
 )
@@ -103,7 +104,7 @@ func TestOneText(t *testing.T) {
 				}
 				for lead := range 3 {
 					cells[fmt.Sprint("guesses ", lead)] = with(small, func(c *Config) {
-						c.TokenPrefetch, c.PredictPrefetch, c.Prefetch, c.Cache.Bytes = lead != 1, 2*lead, lead, 2*c.Cache.Bytes
+						c.Foresight, c.Cache.Bytes = expert.Foresight{1 - lead%2, 2 * lead, lead}, 2*c.Cache.Bytes
 					})
 				}
 				for _, name := range policy.Names() {
@@ -154,8 +155,8 @@ func TestSameDecisions(t *testing.T) {
 		"serial":      func(c *Config) { c.Overlap = false },
 		"release":     func(c *Config) { c.ReleaseMmap = true },
 		"mmap":        func(c *Config) { c.Dense = DenseMmap },
-		"no guesses":  func(c *Config) { c.TokenPrefetch, c.PredictPrefetch = false, 0 },
-		"all guesses": func(c *Config) { c.TokenPrefetch, c.PredictPrefetch, c.Prefetch = true, 4, 4 },
+		"no guesses":  func(c *Config) { c.Foresight = expert.Foresight{} },
+		"all guesses": func(c *Config) { c.Foresight = expert.Foresight{1, 4, 4} },
 	} {
 		c := cfg
 		change(&c)

@@ -101,22 +101,19 @@ func (s *Session) applyOne(r *setting, wish string) backend.Outcome {
 // guess, and under a forced route no guess means anything.
 func (s *Session) foresee() {
 	var f expert.Foresight
-	if s.cfg.Overlap && s.shape.Reserve(s.slotBudget(s.cfg.Cache)) > 0 {
-		f.Prompt = true
-		if s.forced == nil {
-			f.Token, f.Lead = s.cfg.TokenPrefetch, s.cfg.PredictPrefetch
-			f.Previous = s.cfg.Prefetch
-		}
+	prompts := s.cfg.Overlap && s.shape.Reserve(s.slotBudget(s.cfg.Cache)) > 0
+	if prompts && s.forced == nil {
+		f = s.cfg.Foresight
 	}
 	s.compute.Ahead = nil
-	if f.Lead > 0 {
+	if f[expert.ByRouters] > 0 {
 		s.compute.Ahead = s.streamer
 	}
-	s.streamer.SetForesight(f)
+	s.streamer.SetForesight(f, prompts)
 }
 
 func (s *Session) applyForesight(c Config) (backend.Verdict, string, error) {
-	s.cfg.TokenPrefetch, s.cfg.PredictPrefetch, s.cfg.Prefetch = c.TokenPrefetch, c.PredictPrefetch, c.Prefetch
+	s.cfg.Foresight = c.Foresight
 	s.foresee()
 	return backend.Applied, "", nil
 }

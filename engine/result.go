@@ -89,8 +89,8 @@ func (s *Session) fillPrefetch(r *profile.Result) {
 	}
 	now, was := s.streamer.Ahead(), s.aheadBefore
 	var sum profile.Guesses
-	for i, kind := range expert.Origins {
-		g := profile.Guesses{Kind: kind, UsefulMiB: units.InMiB(now.Useful[i] - was.Useful[i]),
+	for i, kind := range expert.Kinds {
+		g := profile.Guesses{Kind: kind.Name, UsefulMiB: units.InMiB(now.Useful[i] - was.Useful[i]),
 			LateMiB: units.InMiB(now.Late[i] - was.Late[i]), WastedMiB: units.InMiB(now.Wasted[i] - was.Wasted[i])}
 		if g.UsefulMiB+g.LateMiB+g.WastedMiB > 0 {
 			p.By = append(p.By, g)

@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
-	"bmoe/engine/model"
 	"bmoe/flashio"
 )
 
@@ -42,7 +43,7 @@ type table []setting
 
 // settings is the one place where a setting is described. Flags, help, manual,
 // completion, keys, chat commands, run list, comparison and --json read it.
-var settings = table{
+var settings = slices.Concat(table{
 	{Setting: backend.Setting{Name: "n-predict", Flag: "n-predict", Short: "n", Section: sectionPrompt, Live: true,
 		Help: "at most so many tokens in an answer; 0: until the model ends or the context is full"},
 		field: whole{at: func(c *Config) *int { return &c.MaxTokens }, least: 0, most: maxTokens}, apply: (*Session).applyMaxTokens},
@@ -121,15 +122,7 @@ var settings = table{
 	{Setting: backend.Setting{Name: "overlap", Flag: "overlap", Section: sectionStreaming, Live: true, Main: true,
 		Help: "compute the experts that are there while others are read"},
 		field: toggle(func(c *Config) *bool { return &c.Overlap }), idle: streamIdle, apply: (*Session).applyOverlap},
-	{Setting: backend.Setting{Name: "token-prefetch", Flag: "token-prefetch", Section: sectionStreaming, Live: true, Main: true,
-		Help: "read ahead what the token's id was given before, from the moment the token is known, while the drive would be idle"},
-		field: toggle(func(c *Config) *bool { return &c.TokenPrefetch }), idle: guessIdle, apply: (*Session).applyForesight},
-	{Setting: backend.Setting{Name: "predict-prefetch", Flag: "predict-prefetch", Section: sectionStreaming, Live: true, Main: true,
-		Help: "read ahead what the routers of so many layers to come say early, while the drive would be idle; 0: none"},
-		field: whole{at: func(c *Config) *int { return &c.PredictPrefetch }, least: 0, most: model.MaxLead}, idle: guessIdle, apply: (*Session).applyForesight},
-	{Setting: backend.Setting{Name: "prefetch", Flag: "prefetch", Section: sectionStreaming, Live: true,
-		Help: "read ahead what the token before was given in so many layers; it is what the cache holds anyway, and there for comparison only"},
-		field: whole{at: func(c *Config) *int { return &c.Prefetch }, least: 0, most: 64}, idle: guessIdle, apply: (*Session).applyForesight},
+}, predictorRows(), table{
 	{Setting: backend.Setting{Name: "load-all", Flag: "load-all", Section: sectionStreaming,
 		Help: "read every expert of every layer for each token and keep none: what streaming costs that does not look at the router"},
 		field: toggle(func(c *Config) *bool { return &c.LoadAll }), idle: streamIdle},
@@ -170,6 +163,20 @@ var settings = table{
 	{Setting: backend.Setting{Name: "seed", Flag: "seed", Section: sectionSampling, Live: true,
 		Help: "where the random numbers start"},
 		field: seed(func(c *Config) *uint64 { return &c.Sampling.Seed }), apply: (*Session).applySampling},
+})
+
+// predictorRows are the settings of what reads ahead.
+func predictorRows() (rows table) {
+	for i, p := range expert.Predictors {
+		level := whole{at: func(c *Config) *int { return &c.Foresight[i] }, most: p.Most}
+		r := setting{Setting: backend.Setting{Name: p.Setting, Flag: p.Setting, Section: sectionStreaming, Live: true, Main: p.Default > 0, Help: p.Help},
+			field: level, idle: guessIdle, apply: (*Session).applyForesight}
+		if p.Most == 1 {
+			r.field = turned{level}
+		}
+		rows = append(rows, r)
+	}
+	return rows
 }
 
 // rawIdle is the reason of what only matters to a chat template.

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/internal/conform"
 	"bmoe/profile"
 )
@@ -71,7 +72,7 @@ func TestThrift(t *testing.T) {
 			"lanes":   func(c *Config) { c.Lanes = 1 },
 			"threads": func(c *Config) { c.Threads = 3 },
 			"serial":  func(c *Config) { c.Overlap = false },
-			"guesses": func(c *Config) { c.TokenPrefetch, c.PredictPrefetch, c.Prefetch = true, 4, 2 },
+			"guesses": func(c *Config) { c.Foresight = expert.Foresight{1, 4, 2} },
 		} {
 			c := c
 			change(&c)

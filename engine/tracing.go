@@ -225,12 +225,8 @@ func predicted(n expert.Note) int {
 		return -1
 	case !n.Predicted:
 		return trace.PredictedNot
-	case n.Origin == expert.ByToken:
-		return trace.PredictedToken
-	case n.Origin == expert.Before:
-		return trace.PredictedPrevious
 	}
-	return int(n.Origin)
+	return expert.Kinds[n.Origin].Traced
 }
 
 // SettingPairs are the settings in force as a file of figures has them: by their

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
 	"bmoe/internal/conform"
 	"bmoe/profile"
@@ -74,9 +75,9 @@ func TestTraceReplays(t *testing.T) {
 		for _, name := range policy.Names() {
 			for _, ahead := range []bool{false, true} {
 				cfg.CachePolicy, cfg.Cache = name, budget
-				cfg.TokenPrefetch, cfg.PredictPrefetch = ahead, 0
+				cfg.Foresight = expert.Foresight{}
 				if ahead {
-					cfg.PredictPrefetch = 2
+					cfg.Foresight = expert.Foresight{1, 2}
 				}
 				s, sink, path := traced(t, cfg)
 				want, last := generateTwice(t, s)
@@ -109,7 +110,7 @@ func TestTraceReplays(t *testing.T) {
 // Every token's row holds its own id, what was given to it, and what foretold it.
 func TestTraceTellsOfTokens(t *testing.T) {
 	cfg := demoConfig()
-	cfg.TokenPrefetch, cfg.PredictPrefetch = false, 1
+	cfg.Foresight = expert.Foresight{expert.ByRouters: 1}
 	s, sink, path := traced(t, cfg)
 	run, err := s.Generate(context.Background(), backend.Request{Text: "Tell me a story about a dog.", MaxTokens: 24})
 	if err != nil || run.Err != nil {
@@ -169,7 +170,7 @@ func TestTraceTellsOfTokens(t *testing.T) {
 // What traces of reads and steps tell adds up to what the run cost.
 func TestTracesOfReadsAndSteps(t *testing.T) {
 	cfg := demoConfig()
-	cfg.TokenPrefetch, cfg.PredictPrefetch, cfg.Overlap = false, 0, false
+	cfg.Foresight, cfg.Overlap = expert.Foresight{}, false
 	s := open(t, cfg)
 	dir := conform.TempDir(t)
 	paths := [2]string{filepath.Join(dir, "io.csv"), filepath.Join(dir, "compute.csv")}

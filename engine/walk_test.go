@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
 	"bmoe/internal/conform"
 )
@@ -135,7 +136,7 @@ func (w *walk) config() Config {
 	cfg.Dense, cfg.ReleaseMmap = pick(r, DenseAnon, DenseMmap, DenseWarm), r.IntN(3) == 0
 	cfg.IOEngine = pick(r, "lanes", "lanes", "uring")
 	cfg.CachePolicy = pick(r, policy.Names()...)
-	cfg.TokenPrefetch, cfg.PredictPrefetch, cfg.Prefetch = r.IntN(2) == 0, r.IntN(5), pick(r, 0, 0, 3)
+	cfg.Foresight = expert.Foresight{r.IntN(2), r.IntN(5), pick(r, 0, 0, 3)}
 	cfg.Cache = Budget{Bytes: w.model.least * pick[int64](r, 1, 2, 3, 100)}
 	if r.IntN(12) == 0 {
 		cfg.SimulateHost = "ntfs"

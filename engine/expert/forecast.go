@@ -5,34 +5,11 @@ import (
 	"bmoe/internal/clock"
 )
 
-// Origin says who guessed that an expert will be needed.
-type Origin uint8
-
-// The origins of guesses. Between Whole and ByToken a origin is how many layers early
-// a router said so.
-const (
-	Whole   Origin = 0 // a prompt's batch, which needs nearly all experts of the next layer
-	ByToken Origin = 5 // what the token's id was given before
-	Before  Origin = 6 // what the token before was given
-	origins        = 7
-)
-
-// Origins names the kinds of guesses, by Origin.
-var Origins = [origins]string{"prompt", "1", "2", "3", "4", "token", "previous"}
-
-// Foresight says which guesses are made.
-type Foresight struct {
-	Token    bool // by the token's id
-	Lead     int  // by the routers of so many layers ahead
-	Previous int  // what the token before was given in so many layers ahead
-	Prompt   bool // the next layer of a prompt's batch
-}
-
 // Ahead is what was read before it was asked for, in logical bytes by who guessed.
 type Ahead struct {
-	Useful [origins]int64 // there when it was demanded
-	Late   [origins]int64 // demanded while it was on its way
-	Wasted [origins]int64 // given up without having been demanded
+	Useful [mostKinds]int64 // there when it was demanded
+	Late   [mostKinds]int64 // demanded while it was on its way
+	Wasted [mostKinds]int64 // given up without having been demanded
 }
 
 // guess is an expert that may be needed at the next visit of its layer.
@@ -50,19 +27,19 @@ const leastWorth = 0.3
 // forecast is what is expected of the layers to come. It is guarded by the
 // streamer's mu.
 type forecast struct {
-	Foresight
-	table   *policy.TokenTable // nil: there is none
-	order   []int              // layers with experts
-	place   []int              // by layer: its number in order
-	now     int                // place of the layer visited last
-	lists   [][]guess          // by place
-	waiting []int              // by place: guesses that have not begun
-	chance  []float32          // by key: of being used at the next visit
-	touched []bool             // by key: a prompt's last batch used it
-	hit     [origins][]float32 // by rank: how often such a guess was right, of those that were not resident
-	ids     []int32            // tokens of the pass
-	scratch []int32
-	most    int // speculative reads in flight
+	level   Foresight
+	prompts bool                    // the next layer of a prompt's batch is guessed too
+	at      [mostPredictors]guesser // nil: never switched on, or none of its own
+	order   []int                   // layers with experts
+	place   []int                   // by layer: its number in order
+	now     int                     // place of the layer visited last
+	lists   [][]guess               // by place
+	waiting []int                   // by place: guesses that have not begun
+	chance  []float32               // by key: of being used at the next visit
+	touched []bool                  // by key: a prompt's last batch used it
+	hit     [mostKinds][]float32    // by rank: how often such a guess was right, of those that were not resident
+	ids     []int32                 // tokens of the pass
+	most    int                     // speculative reads in flight
 	trial   trial
 	worth   Ahead
 }
@@ -79,32 +56,32 @@ func (f *forecast) init(s policy.Shape) {
 	for i := range f.lists {
 		f.lists[i] = make([]guess, 0, s.Experts)
 	}
-	f.scratch = make([]int32, s.Used)
-	// How often guesses were right in the demo model (docs/streaming.md); from there on
-	// it is measured.
-	for i, p := range []float32{0.99, 0.78, 0.67, 0.59, 0.53, 0.6, 0.3} {
+	for i, kind := range Kinds {
 		f.hit[i] = make([]float32, s.Experts)
 		for r := range f.hit[i] {
-			f.hit[i][r] = p
+			f.hit[i][r] = kind.right
 		}
 	}
 }
 
 // decode reports whether anything is guessed of single tokens, which trials are about.
-func (f *forecast) decode() bool { return f.Token || f.Lead > 0 || f.Previous > 0 }
+func (f *forecast) decode() bool { return f.level != Foresight{} }
 
 // on reports whether anything is guessed.
-func (f *forecast) on() bool { return f.decode() || f.Prompt }
+func (f *forecast) on() bool { return f.decode() || f.prompts }
 
-// SetForesight says which guesses are made from now on. No batch may be open.
-func (s *Streamer) SetForesight(f Foresight) {
+// SetForesight says how far predictors are turned up from now on, and whether the next
+// layer of a prompt's batch is guessed. No batch may be open.
+func (s *Streamer) SetForesight(f Foresight, prompts bool) {
 	s.recall()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fore.Foresight = f
+	s.fore.level, s.fore.prompts = f, prompts
 	s.fore.trial = trial{}
-	if f.Token && s.fore.table == nil {
-		s.fore.table = policy.NewTokenTable(s.shape, s.vocab)
+	for i, p := range Predictors {
+		if f[i] > 0 && s.fore.at[i] == nil && p.start != nil {
+			s.fore.at[i] = p.start(s)
+		}
 	}
 }
 
@@ -123,29 +100,14 @@ func (s *Streamer) Tokens(ids []int32) {
 	if len(ids) == 1 && f.decode() {
 		f.trial.token(clock.Now())
 	}
-	if len(ids) != 1 || !f.Token || !f.trial.on() {
+	if len(ids) != 1 || !f.trial.on() {
 		return
 	}
-	for place, layer := range f.order {
-		n := f.table.Guess(ids[0], layer, f.scratch)
-		s.expect(place, ByToken, f.scratch[:n])
+	for i, g := range f.at {
+		if f.level[i] > 0 && g != nil {
+			g.token(ids[0])
+		}
 	}
-	s.pump()
-}
-
-// Lead implements model.Ahead.
-func (s *Streamer) Lead() int {
-	if s.fore.Lead == 0 || !s.fore.trial.on() {
-		return 0
-	}
-	return s.fore.Lead
-}
-
-// Expect implements model.Ahead.
-func (s *Streamer) Expect(layer, lead int, ids []int32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.expect(s.fore.place[layer], Origin(lead), ids)
 	s.pump()
 }
 
@@ -156,7 +118,7 @@ func (s *Streamer) expect(place int, origin Origin, ids []int32) {
 	f := &s.fore
 	if old := f.lists[place]; len(old) > 0 && old[0].origin != origin {
 		// The better kind of guess stays.
-		if middle := len(f.scratch) / 2; f.hit[old[0].origin][middle] > f.hit[origin][middle] {
+		if middle := s.shape.Used / 2; f.hit[old[0].origin][middle] > f.hit[origin][middle] {
 			return
 		}
 	}
@@ -194,17 +156,13 @@ func (s *Streamer) visited(layer, tokens int, ids []int32) {
 	f.now = place
 	f.judge(s, place)
 	f.forget(place)
-	k := len(ids) / max(1, tokens)
-	if f.table != nil && f.Token {
-		for t := range min(tokens, len(f.ids)) {
-			f.table.Learn(f.ids[t], layer, ids[t*k:][:k])
+	for i, g := range f.at {
+		if f.level[i] > 0 && g != nil {
+			g.visited(layer, tokens, ids, !f.trial.on())
 		}
 	}
-	switch {
-	case tokens > 1 && f.Prompt:
+	if tokens > 1 && f.prompts {
 		s.prompt(place, layer, tokens, ids)
-	case tokens == 1 && f.Previous > 0 && f.trial.on():
-		s.expect(place, Before, ids) // of the next token
 	}
 }
 

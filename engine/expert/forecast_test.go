@@ -10,12 +10,12 @@ import (
 // guessing returns a streamer that makes guesses, over a reader that waits for the
 // test. One expert is read ahead at a time, as soon as less than half of the four lanes
 // would be busy with guesses.
-func guessing(t *testing.T, f Foresight) (*fixture, *Streamer, *held) {
+func guessing(t *testing.T, f Foresight, prompts ...bool) (*fixture, *Streamer, *held) {
 	t.Helper()
 	fix := newFixture(t)
 	s, h := aheadStreamer(t, fix)
 	s.vocab = 50
-	s.SetForesight(f)
+	s.SetForesight(f, len(prompts) > 0)
 	return fix, s, h
 }
 
@@ -60,7 +60,7 @@ func (f *fixture) pass(t *testing.T, s *Streamer, h *held, id int32, ids ...int3
 }
 
 func TestTheNearestLayerIsReadFirst(t *testing.T) {
-	f, s, h := guessing(t, Foresight{Lead: 4})
+	f, s, h := guessing(t, Foresight{ByRouters: 4})
 	shape := f.shape(t)
 	reading := func(want ...policy.Key) {
 		t.Helper()
@@ -92,7 +92,7 @@ func TestTheNearestLayerIsReadFirst(t *testing.T) {
 }
 
 func TestByTokenIDBeforeTheFirstLayer(t *testing.T) {
-	f, s, h := guessing(t, Foresight{Token: true})
+	f, s, h := guessing(t, Foresight{ByToken: 1})
 	shape := f.shape(t)
 	f.pass(t, s, h, 7, 1, 2, 3)
 	f.pass(t, s, h, 8, 4, 5, 6)
@@ -109,7 +109,7 @@ func TestByTokenIDBeforeTheFirstLayer(t *testing.T) {
 	}
 	f.visit(t, s, h, 0, 1, 2, 9)
 	got := s.Ahead()
-	if size := shape.Bytes[0]; got.Useful[ByToken] != size || got.Late[ByToken] != size {
+	if size := shape.Bytes[0]; got.Useful[byToken.first] != size || got.Late[byToken.first] != size {
 		t.Errorf("counted %+v, want one expert of %d bytes in time and one late", got, size)
 	}
 	if s.Empty(); len(h.queue) != 0 {
@@ -123,24 +123,24 @@ func TestByTokenIDBeforeTheFirstLayer(t *testing.T) {
 
 // A router two layers early knows more than the token's id, one four layers early less.
 func TestTheBetterGuessStays(t *testing.T) {
-	f, s, h := guessing(t, Foresight{Token: true, Lead: 4})
+	f, s, h := guessing(t, Foresight{ByToken: 1, ByRouters: 4})
 	shape := f.shape(t)
 	f.pass(t, s, h, 7, 1, 2, 3)
 	s.Empty()
 	s.Tokens([]int32{7})
 	s.Expect(3, 4, []int32{8, 9, 10})
-	if p := s.fore.chance[shape.Key(3, 1)]; p != s.fore.hit[ByToken][0] {
+	if p := s.fore.chance[shape.Key(3, 1)]; p != s.fore.hit[byToken.first][0] {
 		t.Errorf("a router four layers early displaced the token's id: %v", p)
 	}
 	s.Expect(3, 2, []int32{8, 9, 10})
-	if p := s.fore.chance[shape.Key(3, 1)]; p != 0 || s.fore.chance[shape.Key(3, 8)] != s.fore.hit[2][0] {
+	if p := s.fore.chance[shape.Key(3, 1)]; p != 0 || s.fore.chance[shape.Key(3, 8)] != s.fore.hit[byRouters.first+1][0] {
 		t.Errorf("a router two layers early did not displace the token's id: %v", p)
 	}
 }
 
 // A guess takes the place of what was guessed wrongly, never of what is likelier.
 func TestGuessesDisplaceOnlyWhatIsLessLikely(t *testing.T) {
-	f, s, h := guessing(t, Foresight{Lead: 4})
+	f, s, h := guessing(t, Foresight{ByRouters: 4})
 	shape := f.shape(t)
 	s.Tokens([]int32{1})
 	s.Expect(2, 1, []int32{1, 2, 3})
@@ -157,14 +157,14 @@ func TestGuessesDisplaceOnlyWhatIsLessLikely(t *testing.T) {
 	if !s.makeRoomAhead(g) || s.slotOf[shape.Key(2, 2)] != nil || s.slotOf[shape.Key(2, 1)] == nil {
 		t.Error("a guess did not displace the one that is less likely")
 	}
-	if got := s.Ahead(); got.Wasted[1] != shape.Bytes[2] {
+	if got := s.Ahead(); got.Wasted[byRouters.first] != shape.Bytes[2] {
 		t.Errorf("counted %+v, want one expert read for nothing", got)
 	}
 }
 
 // Guesses that turn out wrong again and again are no longer read.
 func TestWrongGuessesAreGivenUp(t *testing.T) {
-	f, s, h := guessing(t, Foresight{Lead: 1})
+	f, s, h := guessing(t, Foresight{ByRouters: 1})
 	read := func() bool {
 		s.Tokens([]int32{1})
 		s.Expect(2, 1, []int32{11})
@@ -182,7 +182,7 @@ func TestWrongGuessesAreGivenUp(t *testing.T) {
 	if n < 20 || n == 500 {
 		t.Errorf("a kind of guess that was never right was read %d times", n)
 	}
-	if p := s.fore.hit[1][1]; p < leastWorth {
+	if p := s.fore.hit[byRouters.first][1]; p < leastWorth {
 		t.Errorf("guesses of another rank are thought right in %v of all cases, though none was judged", p)
 	}
 }
@@ -190,7 +190,7 @@ func TestWrongGuessesAreGivenUp(t *testing.T) {
 // The batch of a prompt reads the next layer whole if it is large, and what the batch
 // before used there if not.
 func TestAPromptReadsTheNextLayer(t *testing.T) {
-	f, s, h := guessing(t, Foresight{Prompt: true})
+	f, s, h := guessing(t, Foresight{}, true)
 	shape := f.shape(t)
 	long := make([]int32, 0, 3*f.layout.Experts)
 	for i := range int32(cap(long)) {
@@ -227,7 +227,7 @@ func TestAPromptReadsTheNextLayer(t *testing.T) {
 }
 
 func TestNothingIsGuessedWhileATrialGoesWithout(t *testing.T) {
-	_, s, h := guessing(t, Foresight{Lead: 2, Token: true})
+	_, s, h := guessing(t, Foresight{ByRouters: 2, ByToken: 1})
 	s.fore.trial = trial{off: true, hold: mostHold, left: mostHold}
 	s.Tokens([]int32{1})
 	if s.Lead() != 0 || !s.SwitchedOff() || len(h.queue) != 0 {

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bmoe/engine/expert"
 	"bmoe/engine/kernel"
 	"bmoe/engine/kernel/vec"
 )
@@ -15,30 +16,27 @@ type Ahead interface {
 	Expect(layer, lead int, ids []int32)
 }
 
-// MaxLead is the most layers ahead for which routers can be run.
-const MaxLead = 4
-
 // aheadJob runs the routers of later layers on the residual stream as it is after
 // this layer's attention, each through its own norm: what the layers between will
 // add is small beside what is there. It is for one token, and a task of the pool:
 // its time is computing.
 type aheadJob struct {
 	s      *stream
-	blocks [MaxLead]*moe
+	blocks [expert.MaxLead]*moe
 	n      int
 	rows   int // of a part
 	parts  int // of a block
 
-	y      []float32 // [MaxLead x embd] normed
-	acts   [MaxLead]*kernel.Acts
-	logits []float32 // [MaxLead x experts]
+	y      []float32 // [expert.MaxLead x embd] normed
+	acts   [expert.MaxLead]*kernel.Acts
+	logits []float32 // [expert.MaxLead x experts]
 	steer  []float32 // [experts]
 	ids    []int32   // [used]
 	weight []float32 // [used]
 }
 
 func newAheadJob(embd, experts, used int) *aheadJob {
-	j := &aheadJob{y: make([]float32, MaxLead*embd), logits: make([]float32, MaxLead*experts), steer: make([]float32, experts),
+	j := &aheadJob{y: make([]float32, expert.MaxLead*embd), logits: make([]float32, expert.MaxLead*experts), steer: make([]float32, experts),
 		ids: make([]int32, used), weight: make([]float32, used)}
 	for i := range j.acts {
 		j.acts[i] = kernel.NewActs(1, embd)
@@ -61,7 +59,7 @@ func (j *aheadJob) bytes() int64 {
 // single token.
 func (j *aheadJob) run(s *stream, b *moe, lead int, to Ahead) {
 	j.s, j.n = s, 0
-	for next := b.next; next != nil && j.n < min(lead, MaxLead); next = next.next {
+	for next := b.next; next != nil && j.n < min(lead, expert.MaxLead); next = next.next {
 		norm := next.routerNorm()
 		if norm == nil || next.hash != nil {
 			return // what a mixer will make of the streams is not known yet; and a hash asks no router

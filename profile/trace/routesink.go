@@ -6,12 +6,9 @@ import (
 	"strings"
 )
 
-// What Predicted says of an expert beside how many layers early a router named it.
-const (
-	PredictedNot      = 0
-	PredictedPrevious = 8 // the token before was given it in the same layer
-	PredictedToken    = 9 // by the token's id
-)
+// PredictedNot is what Predicted says of an expert that no guess named; others have the
+// numbers of their kind of guess.
+const PredictedNot = 0
 
 // passMark stands between two passes that do not show otherwise: a prompt's pieces
 // in a model with a single layer of experts.
