@@ -7,9 +7,11 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"slices"
+	"strings"
 
 	"bmoe/engine/expert"
 	"bmoe/engine/expert/policy"
+	"bmoe/engine/kernel"
 	"bmoe/engine/model"
 	"bmoe/engine/pool"
 	"bmoe/flashio"
@@ -127,6 +129,7 @@ func (m *meter) opened(s *Session) {
 			ExpertBytesAll: shape.Total(), TokenCycle: shape.TokenCycle(), TokenBytes: s.tokenBytes(),
 			HostMemory: profile.Maybe[int64]{Value: memory.Total, OK: memory.Has.All(host.HasTotal)}}
 		l.Model.Quant = s.expertType()
+		l.Model.SlowBytes, l.Model.SlowTypes = s.slowTypes()
 		l.Ctx = s.cfg.Ctx
 		l.KV = s.kvMemory()
 		l.Simulated = s.files.Simulated()
@@ -157,6 +160,30 @@ func (s *Session) tokenBytes() int64 {
 		n += b * int64(s.arch.Info().Experts.Used)
 	}
 	return n
+}
+
+// slowTypes returns the bytes of what a token is computed with whose tensor types have
+// no kernels of their own, and the types.
+func (s *Session) slowTypes() (bytes int64, types string) {
+	if s.cfg.Numerics != "fast" {
+		return 0, "" // all are turned into floats then, as was asked for
+	}
+	var names []string
+	for _, w := range s.registry.Weights {
+		if !kernel.Slow(w.Type) || w.Name == "token_embd.weight" {
+			continue
+		}
+		size := w.Range.Size
+		if w.Streamed {
+			size = size * int64(s.shape.Used) / int64(s.shape.Experts)
+		}
+		bytes += size
+		if name := w.Type.String(); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return bytes, strings.Join(names, ", ")
 }
 
 // reconfigured fills in what a change may have changed.
@@ -345,6 +372,7 @@ func (m *meter) gauge() {
 	m.process.Sample(&usage)
 	g.RSS = maybe(usage.RSS, usage.Has.All(host.HasRSS))
 	g.RSSAnon = maybe(usage.RSSAnon, usage.Has.All(host.HasRSSSplit))
+	g.Swap = maybe(usage.Swap, usage.Has.All(host.HasSwap))
 	g.MaxProc = runtime.GOMAXPROCS(0)
 	m.others()
 	m.read()

@@ -53,6 +53,9 @@ const (
 	laneGain    = 1.25 // times one lane's rate: below it more lanes bring nothing
 	laneWait    = 0.1  // part of a token's time below which lanes do not matter
 	reclaimed   = 0.5  // major faults a token
+	slowShare   = 0.1  // of a token's weights, in types without kernels
+	slowCompute = 0.25 // part of a token's time that computes, for those to matter
+	mostSwapped = 32 * units.MiB
 	anewTokens  = 64   // prompt tokens read again for nothing
 	anewShare   = 0.25 // of those that the state held
 )
@@ -97,7 +100,9 @@ var rules = []struct {
 	{"waits", (*diagnosis).waits},
 	{"lanes", (*diagnosis).lanes},
 	{"compute", (*diagnosis).computes},
+	{"slowtype", (*diagnosis).slowType},
 	{"reclaimed", (*diagnosis).reclaims},
+	{"swapped", (*diagnosis).swapped},
 	{"buffered", (*diagnosis).buffered},
 	{"disturbed", (*diagnosis).disturbed},
 	{"arena", (*diagnosis).arena},
@@ -292,6 +297,36 @@ func (d *diagnosis) reclaims() bool {
 	} else {
 		f.Evidence += "weights that lie in the file's mapping do not stay in memory"
 		f.Action = "start with {dense-weights=anon}, which keeps them in memory of our own"
+	}
+	return true
+}
+
+// slowType: weights of a type that is turned into floats first.
+func (d *diagnosis) slowType() bool {
+	m := &d.Model
+	if m.TokenBytes <= 0 || float64(m.SlowBytes) < slowShare*float64(m.TokenBytes) || float64(d.Sum.Compute) < slowCompute*d.wall {
+		return false
+	}
+	f := &d.found
+	f.Evidence = fmt.Sprintf("%s of the weights that a token needs are %s, for which there is no fast kernel: each row is turned into floats first",
+		units.Share(float64(m.SlowBytes)/float64(m.TokenBytes)), m.SlowTypes)
+	f.Basis = NotMeasurable
+	f.Action = "another quantization of the model, such as Q4_K_M, computes faster"
+	return true
+}
+
+// swapped: the system has moved some of our memory out.
+func (d *diagnosis) swapped() bool {
+	p := &d.Process
+	if !p.Swap.OK || p.Swap.Value < mostSwapped || d.Cache.Budget == 0 {
+		return false
+	}
+	f := &d.found
+	f.Evidence = fmt.Sprintf("the system has moved %s MiB of our memory out, to a drive or compressed (zram): what is used again has to come back first", mibText(p.Swap.Value))
+	f.Basis = NotMeasurable
+	f.Action = "close other programs"
+	if less := (d.Cache.Budget - p.Swap.Value) / units.MiB * units.MiB; less >= d.Cache.LayerWorkingSet && less > 0 {
+		f.Action += ", or " + d.set("cache", mibText(less)) + " needs that much less"
 	}
 	return true
 }

@@ -27,6 +27,7 @@ type Gauges struct {
 	Counters Reading
 
 	RSS, RSSAnon Maybe[int64]
+	Swap         Maybe[int64]
 	ForeignIO    Maybe[float64] // see Process
 	ForeignCPU   Maybe[float64]
 	Disturbed    Disturbed

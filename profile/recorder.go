@@ -253,7 +253,7 @@ func (r *Recorder) Look(g *Gauges) {
 	l := &r.live
 	n := r.sum.Tokens
 	p := &l.Process
-	p.RSS, p.RSSAnon, p.MaxProc = g.RSS, g.RSSAnon, g.MaxProc
+	p.RSS, p.RSSAnon, p.Swap, p.MaxProc = g.RSS, g.RSSAnon, g.Swap, g.MaxProc
 	p.ForeignIO, p.ForeignCPU = g.ForeignIO, g.ForeignCPU
 	if l.Phase != Idle {
 		p.Disturbed = g.Disturbed

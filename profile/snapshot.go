@@ -62,9 +62,11 @@ type Model struct {
 	FileBytes                               int64
 	Shards                                  int
 	Layers, MoELayers, Experts, ExpertsUsed int
-	ExpertBytesAll                          int64 // slot bytes of all routed experts, the budget that holds them
-	TokenCycle                              int64 // layers x top-k x slot bytes
-	TokenBytes                              int64 // logical bytes of the weights that one token is computed with
+	ExpertBytesAll                          int64  // slot bytes of all routed experts, the budget that holds them
+	TokenCycle                              int64  // layers x top-k x slot bytes
+	TokenBytes                              int64  // logical bytes of the weights that one token is computed with
+	SlowBytes                               int64  // of TokenBytes, those of tensor types without kernels of their own
+	SlowTypes                               string // their names
 	HostMemory                              Maybe[int64]
 }
 
@@ -155,6 +157,7 @@ type Process struct {
 	CPUPerToken      Maybe[int64]
 	MajFltPerToken   Maybe[float64]
 	RSS, RSSAnon     Maybe[int64]
+	Swap             Maybe[int64] // memory of ours that the system has moved out, to a drive or compressed
 	AvailableMemory  Maybe[int64]
 	ForeignIO        Maybe[float64] // bytes a second that others move on the model's drive now
 	ForeignCPU       Maybe[float64] // percent of the processors' time that others use now

@@ -51,6 +51,10 @@ func FormOf(t quant.Type, n Numerics) (Form, error) {
 	return products[t].form, nil
 }
 
+// Slow reports whether rows of a type are turned into floats for every product, since
+// it has no product of its own.
+func Slow(t quant.Type) bool { return t.HasValues() && products[t].dot == nil }
+
 // product is what is needed for one weight type: the form that Fast wants, and
 // the definition of a row times a vector in that form. Where words is not nil
 // it gives the same result sooner, given the vector in the packing too.
