@@ -102,6 +102,9 @@ var (
 // runs.
 func (s *Session) Observe(o profile.Observer) { s.observers = append(s.observers, o) }
 
+// Watch has an observer told of forward passes from now on. It is called between runs.
+func (s *Session) Watch(o *model.Observer) { s.compute.Watch(o) }
+
 // Info tells what is open.
 func (s *Session) Info() backend.Info {
 	t := s.text.Template

@@ -182,6 +182,9 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	m.answer.Finish()
 	err := failure(msg.run, msg.err)
 	stopped := m.stopping || errors.Is(err, context.Canceled)
+	if stopped {
+		m.script = nil // who stops a recording does not want the rest of it
+	}
 	m.stop, m.deltas = nil, nil
 	m.status = "" // what it said was of the run
 	if msg.run != nil {

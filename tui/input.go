@@ -96,6 +96,10 @@ func (m *Model) act(b bind) tea.Cmd {
 		return tea.Quit
 	case actFreeze:
 		m.freeze()
+	case actEarlier:
+		m.scrub(-1)
+	case actLater:
+		m.scrub(1)
 	case actExpand:
 		if v := m.views.Top(); v == (expanded{m}) || v == nil && m.focus == onPanes {
 			m.toggle(expanded{m})

@@ -31,6 +31,8 @@ const (
 	actRepaint
 	actLeave
 	actFreeze
+	actEarlier
+	actLater
 	actExpand
 	actPick // a pane
 	actWhy
@@ -115,6 +117,7 @@ var otherKeys = []keyRow{
 		help: "fold or unfold the reasoning"},
 	{label: "freeze", rank: 3, panes: []bind{{key: "space", act: actFreeze}}, cmd: "/freeze",
 		help: "hold the panes still; recording goes on"},
+	{panes: []bind{{key: "left", act: actEarlier}, {key: "right", act: actLater}}, help: "hold the panes still, a token back or a token on"},
 	{label: "expand", rank: 3, panes: []bind{{key: "e", act: actExpand}, {key: "enter", act: actExpand}},
 		help: "the picked pane over the whole screen, and back"},
 	{label: "pane", rank: 3, panes: pickKeys(),
@@ -179,7 +182,7 @@ func chatKeys(r *keyRow) []bind { return r.chat }
 var keyNames = map[string]string{
 	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+z": "^Z", "ctrl+j": "^J", "ctrl+l": "^L", "ctrl+s": "^S",
 	"ctrl+home": "^Home", "ctrl+end": "^End", "alt+enter": "Alt+Enter", "shift+enter": "Shift+Enter",
-	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "enter": "Enter",
+	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "left": "Left", "right": "Right", "enter": "Enter",
 	"up": "Up", "down": "Down", "pgup": "PgUp", "pgdown": "PgDn", "home": "Home", "end": "End",
 }
 

@@ -81,6 +81,8 @@ type Model struct {
 
 	live    *profile.Snapshot // the latest
 	frozen  *profile.Snapshot // what the panes show while they are held still
+	held    *profile.Snapshot // what they showed when they were, if moved since
+	script  []string          // questions of a recording that are still to be played
 	spare   *profile.Snapshot // to be filled next
 	tickSeq int
 	warmth  int // ticks to go before the ticker slows down
@@ -300,6 +302,9 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 	if backend.Find(m.settings, "lanes") == nil {
 		m.chat.Hint = askServer
 	}
+	if p, ok := m.eng.(backend.Played); ok {
+		m.script = p.Prompts()
+	}
 	if m.o.Resume != nil {
 		m.state = idle
 		return m.takeUp(*m.o.Resume)
@@ -325,6 +330,9 @@ func (m *Model) settle() tea.Cmd {
 	if m.queued != "" {
 		text := m.queued
 		m.queued = ""
+		return m.send(text)
+	}
+	if text, ok := m.playOn(); ok {
 		return m.send(text)
 	}
 	return m.wake()
@@ -404,7 +412,7 @@ func (m *Model) take(s *profile.Snapshot) {
 	if m.frozen == nil {
 		m.show(s)
 	}
-	if before != m.frozen {
+	if before != m.frozen && before != m.held {
 		m.spare = before
 	}
 	if n := s.DroppedTurns; n > m.dropped && m.answer != nil {
@@ -444,7 +452,7 @@ func (m *Model) freeze() {
 	if m.frozen == nil {
 		m.frozen = m.live
 	} else {
-		m.frozen = nil
+		m.frozen, m.held = nil, nil
 		m.show(m.live)
 	}
 	m.column = nil

@@ -140,6 +140,15 @@ func (p *plainChat) chat(ctx context.Context) error {
 		p.say("warning: " + term.CleanLine(backend.Mention(w, rows, backend.AsCommand)))
 	}
 	lines := readLines(p.o.Input)
+	if r, ok := p.eng.(backend.Played); ok {
+		for _, msg := range r.Prompts() {
+			p.say("you: " + term.CleanLine(msg))
+			p.ask(ctx, msg)
+			if ctx.Err() != nil {
+				return ErrInterrupted
+			}
+		}
+	}
 	for {
 		p.out.WriteString("you: ")
 		if err := p.flush(); err != nil {
@@ -161,15 +170,20 @@ func (p *plainChat) chat(ctx context.Context) error {
 		case cmd != "":
 			p.command(ctx, cmd, arg)
 		case msg != "":
-			p.heard(sessions.FromUser, msg, "")
-			p.answer(ctx, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
-				return p.eng.Generate(ctx, backend.Request{Text: msg, MaxTokens: p.o.MaxTokens, OnDelta: onDelta})
-			})
+			p.ask(ctx, msg)
 		}
 		if ctx.Err() != nil {
 			return ErrInterrupted
 		}
 	}
+}
+
+// ask sends a message and shows the answer.
+func (p *plainChat) ask(ctx context.Context, msg string) {
+	p.heard(sessions.FromUser, msg, "")
+	p.answer(ctx, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
+		return p.eng.Generate(ctx, backend.Request{Text: msg, MaxTokens: p.o.MaxTokens, OnDelta: onDelta})
+	})
 }
 
 func (p *plainChat) flush() error {

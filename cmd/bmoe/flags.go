@@ -20,6 +20,7 @@ type options struct {
 	routeTrace         string
 	ioTrace            string
 	computeTrace       string
+	record, play       string
 	cells, thermalGate int
 	cfg                engine.Config
 	far                remote.Config                  // the server, if one is given
@@ -130,6 +131,8 @@ func (o *options) sections() []section {
 	s.text("route-trace", "", &o.routeTrace, "PATH", "write which experts each token was given, for bmoe-replay (docs/telemetry.md)")
 	s.text("io-trace", "", &o.ioTrace, "PATH", "write a row for every read of an expert (docs/telemetry.md)")
 	s.text("compute-trace", "", &o.computeTrace, "PATH", "write a row for every step of every pass (docs/telemetry.md)")
+	s.text("record", "", &o.record, "FILE", "write the session down as it goes, to be played back with --play (docs/telemetry.md)")
+	s.text("play", "", &o.play, "FILE", "play a recorded session back, here or on another machine: no model is needed")
 	s.BoolVar(&o.plain, "plain", false, "chat line by line: for screen readers, and for terminals that cannot move the cursor")
 	s.BoolVar(&o.ascii, "ascii", false, "draw with ASCII characters only")
 	s.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
@@ -245,7 +248,7 @@ func (o *options) check() error {
 		}
 	}
 	excludes := [][]string{
-		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"show-prompt", "tokenize", "eval-tokens", "ab"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
+		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"record", "connect"}, {"play", "prompt"}, {"play", "file"}, {"play", "record"}, {"play", "json"}, {"play", "progress"}, {"play", "ab"}, {"show-prompt", "tokenize", "eval-tokens", "ab"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
 		{"conversation", "raw"}, {"conversation", "no-think"}, {"chat-template-file", "raw"}, {"no-think", "raw"},
 	}
 	for _, set := range excludes {

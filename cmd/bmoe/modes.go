@@ -45,12 +45,13 @@ var modes = []mode{
 		[]string{"eval-tokens", "eval-decode", "save-logits", "model", "hf", "config", "ctx-size", "Compute", "Streaming", "json"}, interruptible(eval)},
 	{func(o *options) bool { return o.given("ab") }, "with --ab",
 		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "json"}, interruptible(experiment)},
+	{func(o *options) bool { return o.given("play") }, "with --play", []string{"play", "plain", "ascii", "no-mouse"}, playBack},
 	{(*options).answers, "where there is no screen",
-		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "progress", "json", "csv", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
+		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "progress", "json", "csv", "record", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
 	{func(o *options) bool { return o.plain }, "with --plain",
-		[]string{"plain", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
+		[]string{"plain", "n-predict", "Sessions", "csv", "record", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
 	{func(*options) bool { return true }, "on the screen",
-		[]string{"ascii", "no-mouse", "n-predict", "Sessions", "csv", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
+		[]string{"ascii", "no-mouse", "n-predict", "Sessions", "csv", "record", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
 }
 
 // opens reports whether a model is opened, so that settings matter.

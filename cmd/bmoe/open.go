@@ -68,7 +68,7 @@ func (o *options) beginOwn(ctx context.Context) (*opening, error) {
 			return nil, err // not a nil session in an interface
 		}
 		giveProcessors(s)
-		return s, nil
+		return o.recorded(s)
 	}}, nil
 }
 

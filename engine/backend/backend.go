@@ -63,6 +63,19 @@ type Chains interface {
 	Chain(record int64, dst []profile.Miss) (int, bool)
 }
 
+// Played is a Backend that plays what was recorded: it answers what was asked then.
+type Played interface {
+	// Prompts are the questions, in order.
+	Prompts() []string
+}
+
+// Moments is a Backend that knows what its figures were at any earlier token.
+type Moments interface {
+	// Moment fills in the snapshot as it was when a record, numbered as in History, was
+	// the latest; false where that is not known.
+	Moment(record int64, dst *profile.Snapshot) bool
+}
+
 // Observable is a Backend that tells of its runs as they happen.
 type Observable interface {
 	// Observe adds somebody who hears of every run from now on. It is called between
