@@ -428,6 +428,7 @@ func (s *Session) emit(a *answer, id int32, step int, onDelta func(backend.Delta
 		d.Text = text
 	} else {
 		d.Reasoning, d.Text = a.reasoning.Push(text)
+		d.WasThought = a.reasoning.Turned()
 	}
 	if onDelta == nil {
 		return
@@ -449,9 +450,9 @@ func (s *Session) flush(a *answer, onDelta func(backend.Delta)) {
 	} else {
 		r1, t1 := a.reasoning.Push(text)
 		r2, t2 := a.reasoning.Flush()
-		d.Reasoning, d.Text = r1+r2, t1+t2
+		d.Reasoning, d.Text, d.WasThought = r1+r2, t1+t2, a.reasoning.Turned()
 	}
-	if onDelta != nil && d.Text+d.Reasoning != "" {
+	if onDelta != nil && (d.Text+d.Reasoning != "" || d.WasThought) {
 		onDelta(d)
 	}
 }

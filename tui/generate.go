@@ -26,12 +26,19 @@ import (
 type deltaBuffer struct {
 	mu              sync.Mutex
 	text, reasoning strings.Builder
-	start, end      int64 // of the reasoning, clock.Now; 0: not yet
+	first           int64 // when the first text came, clock.Now; 0: not yet
+	start, end      int64 // of the reasoning; 0: not yet
+	turned          bool  // the text before was a thought
 }
 
 func (d *deltaBuffer) add(x backend.Delta) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if x.WasThought {
+		d.turned, d.start, d.end = true, d.first, 0
+		d.reasoning.WriteString(d.text.String())
+		d.text.Reset()
+	}
 	if x.Reasoning != "" {
 		if d.start == 0 {
 			d.start = clock.Now()
@@ -42,15 +49,19 @@ func (d *deltaBuffer) add(x backend.Delta) {
 		if d.start != 0 && d.end == 0 {
 			d.end = clock.Now()
 		}
+		if d.first == 0 {
+			d.first = clock.Now()
+		}
 		d.text.WriteString(x.Text)
 	}
 }
 
-// take returns what came since the last call, how long the reasoning has
-// lasted, and whether it goes on.
-func (d *deltaBuffer) take() (text, reasoning string, thought int64, thinking bool) {
+// take returns what came since the last call, how long the reasoning has lasted,
+// whether it goes on, and whether all text before was part of it.
+func (d *deltaBuffer) take() (text, reasoning string, thought int64, thinking, turned bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	turned, d.turned = d.turned, false
 	text, reasoning = d.text.String(), d.reasoning.String()
 	d.text.Reset()
 	d.reasoning.Reset()
@@ -60,7 +71,7 @@ func (d *deltaBuffer) take() (text, reasoning string, thought int64, thinking bo
 	case d.start != 0:
 		thought, thinking = clock.Now()-d.start, true
 	}
-	return text, reasoning, thought, thinking
+	return text, reasoning, thought, thinking, turned
 }
 
 // drain moves what the engine has said so far into the transcript.
@@ -73,7 +84,10 @@ func (m *Model) drainBuffer() {
 	if m.answer == nil || m.deltas == nil {
 		return
 	}
-	text, reasoning, thought, thinking := m.deltas.take()
+	text, reasoning, thought, thinking, turned := m.deltas.take()
+	if turned {
+		m.answer.TextWasThought()
+	}
 	m.answer.AddReasoning(reasoning)
 	m.answer.AddText(text)
 	m.answer.SetThought(thought, thinking)

@@ -317,6 +317,12 @@ func (p *plainChat) begin() *plainAnswer {
 func (w *plainAnswer) delta(d backend.Delta) {
 	w.open()
 	w.b.Reset()
+	if d.WasThought {
+		w.c.Write(&w.b, d.Reasoning) // the end of what stands there
+		w.b.WriteString("\n(that was a thought)\n(answer) ")
+		w.reasoning, w.column = true, true
+		d.Reasoning = ""
+	}
 	if d.Reasoning != "" {
 		if !w.reasoning {
 			w.b.WriteString("(thinking) ")

@@ -164,6 +164,10 @@ func (r *textReport) opened(backend.Backend, int64) error { return nil }
 func (r *textReport) prefilled(int, int) error { return nil }
 
 func (r *textReport) delta(d backend.Delta) error {
+	if d.WasThought { // what stands on standard output cannot be taken back
+		fmt.Fprintf(os.Stderr, "%s\n[that was a thought]\n[answer]\n", term.Clean(d.Reasoning))
+		d.Reasoning, r.last = "", 0
+	}
 	if d.Reasoning != "" {
 		if !r.thinking {
 			r.thinking = true

@@ -112,6 +112,9 @@ type Delta struct {
 	Reasoning string          // text of the reasoning span
 	Token     int32           // its id, 0 where the engine tells none; negative: no token, what had been held back
 	Record    *profile.Record // valid during the call only; nil for the first token
+	// WasThought says that all text so far was a thought which nothing had opened: its
+	// end has come now. Who has shown it can show it as such.
+	WasThought bool
 }
 
 // Run is one finished (or stopped) generation and the settings under which it

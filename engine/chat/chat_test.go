@@ -330,23 +330,28 @@ func TestCommonPrefix(t *testing.T) {
 }
 
 // A model that does not say that it begins to think says when it ends. What has come
-// was shown as it came; the conversation has it apart, whatever pieces it came in.
+// was shown as the answer; whoever has shown it is told, and the conversation has it
+// apart, whatever pieces it came in.
 func TestLoneEndOfThought(t *testing.T) {
 	const stream = "I wonder.\n</think>\n\nFour. </think>"
 	for size := 1; size <= len(stream); size++ {
 		r := NewReasoning("assistant\n")
-		shown := ""
+		said, thought, turns := "", "", 0
+		take := func(more, text string) {
+			if r.Turned() {
+				thought, said = thought+said, ""
+				turns++
+			}
+			thought, said = thought+more, said+text
+		}
 		for rest := stream; rest != ""; {
 			n := min(size, len(rest))
-			thought, text := r.Push(rest[:n])
-			shown, rest = shown+text, rest[n:]
-			if thought != "" {
-				t.Fatalf("thought %q", thought)
-			}
+			take(r.Push(rest[:n]))
+			rest = rest[n:]
 		}
-		_, text := r.Flush()
-		if shown += text; shown != "I wonder.\nFour. </think>" {
-			t.Errorf("in pieces of %d: shown %q", size, shown)
+		take(r.Flush())
+		if strings.TrimSpace(thought) != "I wonder." || said != "Four. </think>" || turns != 1 {
+			t.Errorf("in pieces of %d: thought %q, said %q, told %d times", size, thought, said, turns)
 		}
 		if got, want := r.Message(), (Message{Role: Assistant, Content: "Four. </think>", Reasoning: "I wonder."}); got != want {
 			t.Errorf("in pieces of %d: message %+v, want %+v", size, got, want)

@@ -25,7 +25,7 @@ type Reasoning struct {
 	close    string // ends the thought that is going on; "" outside
 	thought  bool   // there was one, or is
 	answered bool   // the answer has begun
-	lost     int    // bytes of a delta's text that turned out to be of the thought
+	turned   bool   // what had come as the answer was the thought; until it is told
 	held     string // may become a tag, or white space that may belong to one
 
 	harmony *harmony // takes the place of all above for a prompt in that format
@@ -78,16 +78,17 @@ func (r *Reasoning) take(delta string, final bool) (thought, text string) {
 		case r.answered && r.thought:
 			text, rest = text+rest, ""
 		case r.answered:
-			part, rest = r.lone(rest, final)
-			text += part
+			var late string
+			late, part, rest = r.lone(rest, final)
+			thought, text = thought+late, text+part
 		default:
-			part, rest = r.outside(rest, final)
-			text += part
+			var late string
+			late, part, rest = r.outside(rest, final)
+			thought, text = thought+late, text+part
 		}
 	}
 	r.reasoning.WriteString(thought)
-	r.content.WriteString(text[r.lost:])
-	r.lost = 0
+	r.content.WriteString(text)
 	return thought, text
 }
 
@@ -111,48 +112,59 @@ func (r *Reasoning) inside(s string, final bool) (part, rest string) {
 
 // outside looks for an opening tag at the beginning of the answer. White space
 // between a thought and the answer belongs to neither.
-func (r *Reasoning) outside(s string, final bool) (part, rest string) {
+func (r *Reasoning) outside(s string, final bool) (thought, part, rest string) {
 	start := strings.TrimLeftFunc(s, unicode.IsSpace)
 	for _, tag := range thinkTags {
 		if after, ok := strings.CutPrefix(start, tag.open); ok {
 			r.close, r.thought = tag.close, true
-			return "", after
+			return "", "", after
 		}
 		if !final && strings.HasPrefix(tag.open, start) { // also if start is empty
 			r.held = s
-			return "", ""
+			return "", "", ""
 		}
 	}
 	r.answered = true
 	if r.thought {
-		return start, ""
+		return "", start, ""
 	}
 	return r.lone(s, final)
 }
 
 // lone looks for the end of a thought that nothing has opened: some models begin to
-// think without saying so. What has come by then was the thought. It was shown as it
-// came, but the conversation and the result of the run have it apart.
-func (r *Reasoning) lone(s string, final bool) (part, rest string) {
+// think without saying so. What has come by then was the thought: Turned tells whoever
+// has shown it as the answer.
+func (r *Reasoning) lone(s string, final bool) (thought, part, rest string) {
 	keep := len(s)
 	for _, tag := range thinkTags {
 		if before, after, ok := strings.Cut(s, tag.close); ok {
 			if strings.Contains(r.content.String()+before, tag.open) {
 				r.thought = true // the answer speaks of such marks: from here on none is looked for
-				return s, ""
+				return "", s, ""
 			}
-			r.thought, r.answered = true, false
-			r.reasoning.WriteString(strings.TrimRight(r.content.String()+before, "\n"))
+			r.thought, r.answered, r.turned = true, false, true
+			before = strings.TrimRight(before, "\n")
+			shown := r.content.String()
+			if before == "" {
+				shown = strings.TrimRight(shown, "\n")
+			}
+			r.reasoning.WriteString(shown)
 			r.content.Reset()
-			r.lost = len(before) // what take still adds to the answer
-			return before, after
+			return before, "", after
 		}
 		if !final {
 			keep = min(keep, len(s)-partial(s, tag.close))
 		}
 	}
 	r.held = s[keep:]
-	return s[:keep], ""
+	return "", s[:keep], ""
+}
+
+// Turned reports, once, that all that had come as the answer was a thought.
+func (r *Reasoning) Turned() bool {
+	turned := r.turned
+	r.turned = false
+	return turned
 }
 
 // partial returns the length of the longest end of s that tag begins with.

@@ -218,7 +218,7 @@ func (a *answer) piece(thought, text string) {
 	a.bytes += int64(len(thought) + len(text))
 	a.thoughts.WriteString(thought)
 	tagged, said := a.tags.Push(text)
-	d.Reasoning, d.Text = thought+tagged, said
+	d.Reasoning, d.Text, d.WasThought = thought+tagged, said, a.tags.Turned()
 	if a.onDelta != nil {
 		a.onDelta(d)
 	}
@@ -227,8 +227,9 @@ func (a *answer) piece(thought, text string) {
 // flush passes on what could still have become a tag.
 func (a *answer) flush() {
 	thought, text := a.tags.Flush()
-	if a.onDelta != nil && thought+text != "" {
-		a.onDelta(backend.Delta{Reasoning: thought, Text: text, Token: -1})
+	turned := a.tags.Turned()
+	if a.onDelta != nil && (thought+text != "" || turned) {
+		a.onDelta(backend.Delta{Reasoning: thought, Text: text, Token: -1, WasThought: turned})
 	}
 }
 

@@ -52,6 +52,14 @@ func (b *Block) AddText(s string) { b.textClean.Write(&b.text, s) }
 // AddReasoning appends to the reasoning.
 func (b *Block) AddReasoning(s string) { b.reasonClean.Write(&b.reasoning, s) }
 
+// TextWasThought makes all that was said part of the reasoning: a model had begun to
+// think without saying so.
+func (b *Block) TextWasThought() {
+	b.AddReasoning(b.text.String())
+	b.text.Reset()
+	b.textClean, b.textLines = term.Cleaner{}, term.Wrapped{}
+}
+
 // SetThought tells for how many ns there was reasoning, and whether it goes on.
 func (b *Block) SetThought(ns int64, goesOn bool) { b.thought, b.thinking = ns, goesOn }
 
