@@ -44,10 +44,12 @@ func (sl *slot) noLongerAhead() {
 }
 
 // doneAhead notes the end of a read that no batch wants yet. A failure counts for
-// nothing: the expert is read anew when it is demanded. mu is held.
+// nothing: the expert is read anew when it is demanded, and not before. mu is held.
 func (s *Streamer) doneAhead(sl *slot, err error) {
 	s.flying--
-	sl.useless = sl.useless || err != nil
+	if err != nil {
+		sl.useless, s.fore.failed[sl.key] = true, true
+	}
 	if sl.useless && sl.pending == 0 {
 		s.give(sl)
 	}

@@ -37,6 +37,7 @@ type forecast struct {
 	waiting []int                   // by place: guesses that have not begun
 	chance  []float32               // by key: of being used at the next visit
 	touched []bool                  // by key: a prompt's last batch used it
+	failed  []bool                  // by key: it could not be read ahead, and was not demanded since
 	hit     [mostKinds][]float32    // by rank: how often such a guess was right, of those that were not resident
 	ids     []int32                 // tokens of the pass
 	most    int                     // speculative reads in flight
@@ -45,7 +46,7 @@ type forecast struct {
 }
 
 func (f *forecast) init(s policy.Shape) {
-	f.place, f.chance, f.touched = make([]int, len(s.Bytes)), make([]float32, s.Keys()), make([]bool, s.Keys())
+	f.place, f.chance, f.touched, f.failed = make([]int, len(s.Bytes)), make([]float32, s.Keys()), make([]bool, s.Keys()), make([]bool, s.Keys())
 	for l, b := range s.Bytes {
 		f.place[l] = len(f.order)
 		if b > 0 {
@@ -130,7 +131,7 @@ func (s *Streamer) expect(place int, origin Origin, ids []int32) {
 		}
 		g := guess{key: s.shape.Key(f.order[place], e), origin: origin, rank: uint8(min(rank, 255))}
 		g.p = f.hit[origin][g.rank]
-		g.began = s.slotOf[g.key] != nil
+		g.began = s.slotOf[g.key] != nil || f.failed[g.key]
 		if !g.began {
 			f.waiting[place]++
 		}
@@ -213,7 +214,7 @@ func (s *Streamer) prompt(place, layer, tokens int, ids []int32) {
 		if !all && !f.touched[k] || len(f.lists[next]) == cap(f.lists[next]) {
 			continue
 		}
-		g := guess{key: k, p: 0.9, origin: Whole, began: s.slotOf[k] != nil}
+		g := guess{key: k, p: 0.9, origin: Whole, began: s.slotOf[k] != nil || f.failed[k]}
 		if !g.began {
 			f.waiting[next]++
 		}

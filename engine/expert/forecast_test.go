@@ -1,10 +1,14 @@
 package expert
 
 import (
+	"regexp"
 	"slices"
+	"syscall"
 	"testing"
 
 	"bmoe/engine/expert/policy"
+	"bmoe/flashio"
+	"bmoe/flashio/flashtest"
 )
 
 // guessing returns a streamer that makes guesses, over a reader that waits for the
@@ -232,5 +236,93 @@ func TestNothingIsGuessedWhileATrialGoesWithout(t *testing.T) {
 	s.Tokens([]int32{1})
 	if s.Lead() != 0 || !s.SwitchedOff() || len(h.queue) != 0 {
 		t.Error("routers are run ahead though it was found not to pay")
+	}
+}
+
+// An expert that could not be read ahead is left alone until it is demanded: a bad
+// sector takes a drive seconds each time.
+func TestWhatFailsIsNotGuessedAgain(t *testing.T) {
+	f, s, h := guessing(t, Foresight{ByRouters: 1})
+	expect := func() bool {
+		s.Tokens([]int32{1})
+		s.Expect(2, 1, []int32{5})
+		return len(h.queue) > 0
+	}
+	if !expect() {
+		t.Fatal("the guess is not read")
+	}
+	h.end(h.begin(0), syscall.EIO)
+	h.all()
+	if expect() {
+		t.Error("what could not be read is read ahead again")
+	}
+	f.visit(t, s, h, 2, 5, 6, 7) // this time it can be read
+	f.visit(t, s, h, 2, 5, 6, 7)
+	s.Empty()
+	if !expect() {
+		t.Error("after it was read on demand it is not read ahead")
+	}
+	h.all()
+}
+
+// Reads that fail, end short or find the file cut off end their batch with layer,
+// expert, file and offset, and the next batch goes on.
+func TestFaultsNameWhatCouldNotBeRead(t *testing.T) {
+	f := newFixture(t)
+	disk := flashtest.NewDisk(nil)
+	files, err := flashio.OpenFiles([]string{f.path}, flashio.FileOptions{Opener: disk, Round: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := policy.New("lru", f.shape(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewStreamer(files, f.layout, Options{Budget: f.shape(t).LayerWorkingSet(), Policy: p, Overlap: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	r, err := flashio.OpenLanes(files, flashio.LaneOptions{Lanes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	s.SetReader(r)
+	visit := func(layer int, ids ...int32) error {
+		b := s.Acquire(layer, 1, ids)
+		f.compute(b, 2, func(e int32, ok bool) {
+			if !ok {
+				t.Errorf("layer %d, expert %d has wrong bytes", layer, e)
+			}
+		})
+		return b.Release()
+	}
+	run := func() error {
+		s.Empty()
+		return visit(2, 4, 5, 6)
+	}
+	up := f.layout.Layers[2][1]
+	at := up.Offset + 5*up.Bytes + 100 // in the middle of expert 5's
+	for name, c := range map[string]struct{ fault, mend func() }{
+		"EIO":       {func() { disk.Fail(at, syscall.EIO) }, func() { disk.Fail(at, nil) }},
+		"truncated": {func() { disk.Shrink(at) }, func() { disk.Shrink(-1) }},
+	} {
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+		c.fault()
+		err := run()
+		c.mend()
+		if err == nil || !regexp.MustCompile(`layer 2, expert [456]: .*experts\.bin.* \d+`).MatchString(err.Error()) {
+			t.Errorf("%s: %v, want layer, expert, file and offset", name, err)
+		}
+		if err := run(); err != nil {
+			t.Errorf("after %s: %v", name, err)
+		}
+	}
+	disk.Limit(4096) // a read that ends short is gone on with
+	if err := run(); err != nil {
+		t.Errorf("short reads: %v", err)
 	}
 }

@@ -304,6 +304,7 @@ func (s *Streamer) submit(b *Batch) {
 	s.submits = s.submits[:0]
 	for b.next < b.n && b.err == nil {
 		it := &b.items[b.next]
+		s.fore.failed[it.key] = false
 		sl := s.slotOf[it.key]
 		if it.fresh = sl == nil; it.fresh {
 			if len(*free) == 0 {

@@ -24,6 +24,7 @@ import (
 // offsets, two of them of different size, and a dense one between.
 type fixture struct {
 	layout Layout
+	path   string
 	bytes  []byte
 	files  *flashio.Files
 	opener *faultyOpener
@@ -52,6 +53,7 @@ func newFixture(t *testing.T) *fixture {
 	if err := os.WriteFile(path, f.bytes, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	f.path = path
 	var err error
 	if f.files, err = flashio.OpenFiles([]string{path}, flashio.FileOptions{Opener: f.opener, Round: -1}); err != nil {
 		t.Fatal(err)
