@@ -63,17 +63,18 @@ func TestAConversation(t *testing.T) {
 func TestWhatIsMeasuredFromHere(t *testing.T) {
 	s := serve(t)
 	h := connect(t, Config{URL: s.URL})
-	steps := make(chan struct{})
+	steps, waits := make(chan struct{}), []int64{2e9, 300e6, 500e6}
 	s.chat = func(_ http.ResponseWriter, _ *http.Request, stream func(string)) {
-		for _, w := range []string{"one ", "two ", "three"} {
-			<-steps
+		h.clock.Add(waits[0]) // the run has begun
+		for i, w := range []string{"one ", "two ", "three"} {
+			if i > 0 {
+				<-steps
+			}
 			stream(piece(w))
 		}
 		stream(ended)
 	}
-	waits := []int64{2e9, 300e6, 500e6}
 	var seen []profile.Phase
-	go func() { h.clock.Add(waits[0]); steps <- struct{}{} }()
 	n := 0
 	run, err := h.Generate(context.Background(), backend.Request{Text: "count", OnDelta: func(backend.Delta) {
 		seen = append(seen, live(h).Phase)
