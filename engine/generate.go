@@ -211,7 +211,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	}
 	sampler.Accept(ids...)
 	run := &backend.Run{N: s.ran + 1, Prompt: b.request.Text, When: time.Now(), Settings: backend.Values(s.Settings()), ColdCache: s.cacheIsEmpty(),
-		StartKey: s.startKey(b, ids, limit), Asked: backend.AskedKey(spoken(&b.conversation), b.request.Text, b.request.MaxTokens)}
+		StartKey: s.startKey(b, ids, limit), Asked: backend.AskedKey(spoken(&b.conversation), b.request.Text, s.limit(b.request.MaxTokens))}
 	a := &answer{ids: s.room(limit), text: s.textRoom[:0], walls: make([]float32, 0, min(limit, profile.HistoryTokens)),
 		decoder: s.text.Tokenizer.NewDecoder()}
 	if !s.cfg.Raw {

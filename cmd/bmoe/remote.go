@@ -36,7 +36,7 @@ func (o *options) setOne(name, value string) error {
 		}
 		o.engine = value
 		return nil
-	case backend.Find(remote.Settings(o.far), name) == nil || name == "temp" || name == "seed": // those are of both
+	case backend.Find(remote.Settings(o.far), name) == nil || name == "temp" || name == "seed" || name == "n-predict": // those are of both
 		return o.cfg.Set(name, value, backend.FromFlag)
 	}
 	return o.far.Set(name, value, backend.FromFlag)
@@ -51,7 +51,9 @@ func (o *options) remoteConfig() remote.Config {
 	if c.Origins["seed"] == "" {
 		c.Seed = o.cfg.Sampling.Seed
 	}
-	c.MaxTokens = o.cfg.MaxTokens
+	if c.Origins["n-predict"] == "" {
+		c.MaxTokens = o.cfg.MaxTokens
+	}
 	c.Key = os.Getenv(keyVariable)
 	c.Notice = func(text string) {
 		if o.notice != nil {
@@ -129,7 +131,7 @@ func remoteActs(acts []string) []string {
 		own = append(own, "csv") // an experiment's rows are of runs
 	}
 	left := slices.DeleteFunc(slices.Clone(acts), func(a string) bool { return slices.Contains(own, a) })
-	return append(left, "temp", "seed")
+	return append(left, "temp", "seed", "n-predict")
 }
 
 // A session is one of two engines.

@@ -88,9 +88,14 @@ func TestAServerAnswers(t *testing.T) {
 	if n := strings.Count(r.stdout, "BMOE_PROGRESS"); n != 3 || !strings.Contains(r.stdout, `"compute_ms":null`) || strings.Contains(r.stdout, `"compute_ms":0`) {
 		t.Errorf("%d lines of tokens: %s", n, r.stdout)
 	}
-	r = succeeds(t, "--connect", s.URL, "-p", "hello", "--ab", "temp=0,1;max-tokens=5,6", "--cells", "1")
-	if !strings.Contains(r.stdout, "temp 0, max-tokens 5") || !strings.Contains(r.stdout, "All runs gave the same text.") {
+	r = succeeds(t, "--connect", s.URL, "-p", "hello", "--ab", "temp=0,1;n-predict=5,6", "--cells", "1")
+	if !strings.Contains(r.stdout, "temp 0, n-predict 5") || !strings.Contains(r.stdout, "All runs gave the same text.") {
 		t.Errorf("the experiment said %s", r.stdout)
+	}
+	for _, want := range []string{`"temperature":0,"seed":1,"max_tokens":5`, `"temperature":1,"seed":1,"max_tokens":6`} {
+		if !strings.Contains(strings.Join(s.asked, "\n"), want) {
+			t.Errorf("no cell asked %s: %q", want, s.asked)
+		}
 	}
 }
 

@@ -72,9 +72,8 @@ func (r *Remote) begin(ctx context.Context, b *beginning) (*backend.Run, error) 
 		return nil, errors.New("the message is empty")
 	}
 	r.messages, r.last = slices.Clone(b.before), b
-	asked := backend.AskedKey(b.before, b.request.Text, b.request.MaxTokens)
 	run := &backend.Run{N: r.ran + 1, Engine: r.label(), Prompt: b.request.Text, When: time.Now(), Settings: backend.Values(r.Settings()),
-		ColdCache: true, StartKey: asked, Asked: asked}
+		ColdCache: true, StartKey: backend.AskedKey(b.before, b.request.Text, b.request.MaxTokens), Asked: backend.AskedKey(b.before, b.request.Text, r.limit(&b.request))}
 	a := &answer{remote: r, onDelta: b.request.OnDelta, onRead: b.request.OnPrefill, tags: chat.NewReasoning("")}
 	start := profile.Start{Run: run.N, Turn: len(b.before)/2 + 1, Started: r.now(), MaxTokens: r.limit(&b.request), Undivided: true}
 	r.rec.Begin(start, r.gauges())

@@ -37,7 +37,7 @@ func (c Config) MarshalJSON() ([]byte, error) {
 		Model     string                 `json:"remote_model"`
 		Temp      profile.Maybe[float64] `json:"temp"`
 		Seed      uint64                 `json:"seed"`
-		MaxTokens int                    `json:"max_tokens"`
+		MaxTokens int                    `json:"n_predict"`
 	}{c.URL, c.Model, c.Temp, c.Seed, c.MaxTokens})
 }
 
@@ -48,7 +48,7 @@ const (
 	setInsecure = "connect-insecure"
 	setTemp     = "temp"
 	setSeed     = "seed"
-	setMax      = "max-tokens"
+	setMax      = "n-predict"
 
 	// serversOwn is the temperature of a server that is told none.
 	serversOwn = "server"
@@ -70,7 +70,7 @@ func Settings(c Config, models ...string) []backend.Setting {
 			Default: serversOwn, Value: c.Temp.Text(decimal, ""), Live: true, Main: true, Help: "temperature; 0 takes the likeliest token; " + serversOwn + ": what the server is set to"},
 		{Name: setSeed, Flag: "seed", Section: section, Kind: backend.Whole, Least: 0, Most: math.MaxInt64, Want: "0 or more",
 			Value: strconv.FormatUint(c.Seed, 10), Live: true, Help: "where the random numbers start"},
-		{Name: setMax, Section: section, Kind: backend.Whole, Least: 0, Most: mostTokens, Want: "0 or more", Default: "0",
+		{Name: setMax, Flag: "n-predict", Section: section, Kind: backend.Whole, Least: 0, Most: mostTokens, Want: "0 or more", Default: "0",
 			Value: strconv.Itoa(c.MaxTokens), Live: true, Help: "at most so many tokens in an answer; 0: until the model ends"},
 	}
 	for i := range rows {
