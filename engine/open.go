@@ -330,9 +330,16 @@ func (s *Session) openState(_ context.Context, _ func(float64)) error {
 func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 	defer s.warnContext()
 	layout := s.arch.Info().Experts
+	if n := s.registry.LongestRow(); n > 0 { // read wherever the weights are: the mapping may be handed back
+		var err error
+		if s.rows, err = expert.NewReadRows(s.files, n); err != nil {
+			return err
+		}
+		s.rows.SetReader(s.reader)
+		s.compute.Rows = s.rows
+	}
 	if !s.cfg.Stream {
 		s.registry.BindStreamed(s.shards())
-		s.compute.Rows = expert.MappedRows(s.shards())
 		s.compute.Experts = expert.NewMapped(layout, s.shards())
 		return nil
 	}
@@ -359,13 +366,6 @@ func (s *Session) openExperts(_ context.Context, _ func(float64)) error {
 	}
 	s.streamer.SetReader(s.reader)
 	s.compute.Experts = s.streamer
-	if n := s.registry.LongestRow(); n > 0 {
-		if s.rows, err = expert.NewReadRows(s.files, n); err != nil {
-			return err
-		}
-		s.rows.SetReader(s.reader)
-		s.compute.Rows = s.rows
-	}
 	s.foresee()
 	s.economise()
 	return nil

@@ -15,17 +15,6 @@ type Rows interface {
 	Gather(dst []byte, file int, offset int64, size int, rows []int64) error
 }
 
-// MappedRows gathers from the mappings of a model's shards.
-type MappedRows [][]byte
-
-// Gather implements Rows.
-func (m MappedRows) Gather(dst []byte, file int, offset int64, size int, rows []int64) error {
-	for i, r := range rows {
-		copy(dst[i*size:][:size], m[file][offset+r*int64(size):])
-	}
-	return nil
-}
-
 // rowsInFlight is how many reads are queued at once: enough for any number of lanes.
 const rowsInFlight = 4 * flashio.MaxLanes
 

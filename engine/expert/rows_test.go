@@ -44,13 +44,8 @@ func TestRowsGather(t *testing.T) {
 		if err := r.Gather(got, 0, offset, size, rows); err != nil {
 			t.Fatal(err)
 		}
-		if err := (MappedRows{f.bytes}).Gather(want, 0, offset, size, rows); err != nil {
-			t.Fatal(err)
-		}
 		for i, row := range rows {
-			if at := offset + row*size; !bytes.Equal(want[i*size:][:size], f.bytes[at:at+size]) {
-				t.Fatalf("row %d is another", row)
-			}
+			copy(want[i*size:][:size], f.bytes[offset+row*int64(size):])
 		}
 		if !bytes.Equal(got, want) {
 			t.Errorf("%d rows: others than in the file", n)

@@ -23,6 +23,16 @@ type loaded struct {
 	c    *Compute
 }
 
+// mappedRows gathers from the shards' bytes.
+type mappedRows [][]byte
+
+func (m mappedRows) Gather(dst []byte, file int, offset int64, size int, rows []int64) error {
+	for i, r := range rows {
+		copy(dst[i*size:][:size], m[file][offset+r*int64(size):])
+	}
+	return nil
+}
+
 func load(t testing.TB, path string, num kernel.Numerics, workers, batch int) *loaded {
 	t.Helper()
 	f, err := gguf.Open(path)
@@ -44,7 +54,7 @@ func load(t testing.TB, path string, num kernel.Numerics, workers, batch int) *l
 	if err := reg.Bind(func(r Range) ([]byte, error) { return shards[r.Shard][r.Offset:][:r.Size], nil }); err != nil {
 		t.Fatal(err)
 	}
-	m := &loaded{a, &Compute{Pool: pool.New(workers), Numerics: num, Experts: expert.NewMapped(a.Info().Experts, shards), Rows: expert.MappedRows(shards)}}
+	m := &loaded{a, &Compute{Pool: pool.New(workers), Numerics: num, Experts: expert.NewMapped(a.Info().Experts, shards), Rows: mappedRows(shards)}}
 	t.Cleanup(m.c.Pool.Close)
 	if err := a.Prepare(m.c, batch, 512); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,8 @@ import (
 
 	"bmoe/engine/kernel"
 	"bmoe/engine/kernel/vec"
+	"bmoe/engine/pool"
+	"bmoe/engine/quant"
 )
 
 // perLayer is a second embedding of each token, with a part for every layer: a row of
@@ -24,19 +26,23 @@ type perLayer struct {
 type perLayerScratch struct {
 	parts []float32 // [n x layers*size] what the layers take
 	row   []float32 // [n x layers*size] the table's
+	rows  []byte    // [n x layers*size] the same, as they stand in the table
+	ids   []int64   // [n] their numbers
 	gate  []float32 // [n x size] of one layer
 	acts  *kernel.Acts
 }
 
 func (p *perLayerScratch) bytes() int64 {
-	return int64(len(p.parts)+len(p.row)+len(p.gate))*4 + p.acts.Bytes()
+	return int64(len(p.parts)+len(p.row)+len(p.gate)+2*len(p.ids))*4 + int64(len(p.rows)) + p.acts.Bytes()
 }
 
 type perLayerShape struct{ layers, size int }
 
 func (l *loader) perLayerEmbedding(embd, layers, size, vocab int) *perLayer {
-	p := &perLayer{layers: layers, size: size, table: l.matrix("per_layer_token_embd", layers*size, vocab),
+	p := &perLayer{layers: layers, size: size, table: l.weight("per_layer_token_embd.weight", layers*size, vocab),
 		model: l.matrix("per_layer_model_proj", embd, layers*size), norm: l.vector("per_layer_proj_norm.weight", size)}
+	p.table.Gathered = true // a token takes one row of a table that is larger than the rest of small models
+	l.supported(p.table)
 	p.inputs = []*Weight{p.model}
 	return p
 }
@@ -45,13 +51,23 @@ func (p *perLayer) prepare(s *stream) (err error) {
 	p.s = s
 	p.scratch, err = share(s, perLayerShape{p.layers, p.size}, func() (*perLayerScratch, error) {
 		n := s.max * p.layers * p.size
-		return &perLayerScratch{parts: make([]float32, n), row: make([]float32, n), gate: make([]float32, s.max*p.size), acts: kernel.NewActs(s.max, p.size)}, nil
+		return &perLayerScratch{parts: make([]float32, n), row: make([]float32, n), rows: make([]byte, s.max*p.table.RowBytes()), ids: make([]int64, s.max), gate: make([]float32, s.max*p.size), acts: kernel.NewActs(s.max, p.size)}, nil
 	})
 	return err
 }
 
 // add makes the parts of all layers, before the first one.
 func (p *perLayer) add(s *stream, _ layerState) error {
+	w := p.scratch
+	for t, id := range s.ids[:s.n] {
+		w.ids[t] = int64(id)
+	}
+	prev := s.Pool.Enter(0, pool.Stall)
+	err := s.Rows.Gather(w.rows, p.table.Range.Shard, p.table.Range.Offset, p.table.RowBytes(), w.ids[:s.n])
+	s.Pool.Enter(0, prev)
+	if err != nil {
+		return err
+	}
 	s.bare(p.inputs)
 	s.linear.run(s.Compute, s.acts, product{p.model, p.scratch.parts, p.layers * p.size})
 	s.Pool.Run(s.n, (*perLayerMix)(p))
@@ -67,7 +83,10 @@ func (p *perLayerMix) Do(_, t int) {
 	parts, row := p.scratch.parts[t*n:][:n], p.scratch.row[t*n:][:n]
 	vec.Scale(parts, inverseRoot(p.s.embd))
 	vec.RMSNormHeads(parts, p.norm.F32, p.s.eps)
-	kernel.Row(row, &p.table.Matrix, int(p.s.ids[t]))
+	b := p.table.RowBytes()
+	if err := quant.Dequantize(p.table.Type, row, p.scratch.rows[t*b:][:b]); err != nil {
+		panic(err) // the loader refuses such types
+	}
 	vec.AddScaled(parts, row, float32(math.Sqrt(float64(p.size))))
 	vec.Scale(parts, inverseRoot(2))
 }
