@@ -150,6 +150,26 @@ func TestBadUsage(t *testing.T) {
 	}
 }
 
+// A flag that is given twice takes the last value, and that is said in one line.
+func TestRepeatedFlags(t *testing.T) {
+	tiny := conform.File(t, "models/qwen3moe.gguf")
+	for _, c := range []struct {
+		says string // empty if nothing is to be said
+		args []string
+	}{
+		{"--model is given more than once: ", []string{"-m", "other.gguf", "-m", tiny}},
+		{`--ctx-size is given more than once: "128" holds, "64" does not`, []string{"-c", "64", "--ctx-size", "128", "-m", tiny}},
+		{"", []string{"-c", "64", "-c", "64", "-m", tiny}},
+		{"", []string{"--models-dir", "a", "--models-dir", "b", "-m", tiny}},
+	} {
+		r := succeeds(t, append([]string{"--tokenize", "x"}, c.args...)...)
+		said := strings.Count(r.stderr, "more than once")
+		if c.says == "" && said > 0 || c.says != "" && said != 1 || !strings.Contains(r.stderr, c.says) {
+			t.Errorf("%q: %q, want %q", c.args, r.stderr, c.says)
+		}
+	}
+}
+
 func TestBadPromptsAndFiles(t *testing.T) {
 	dir := conform.TempDir(t)
 	long := strings.Repeat("Once upon a time there was a dog. ", 100)

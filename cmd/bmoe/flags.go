@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -52,8 +54,9 @@ type options struct {
 	completion   string
 	manPage      bool
 
-	groups []section              // the flags
-	given  func(name string) bool // whether one is on the command line
+	groups  []section              // the flags
+	given   func(name string) bool // whether one is on the command line
+	notices []string               // what may not have been meant
 }
 
 // How many runs of each combination an experiment makes at most.
@@ -190,7 +193,7 @@ func (o *options) parse(args []string) error {
 	for _, s := range o.groups {
 		f.AddFlagSet(s.FlagSet)
 	}
-	err := f.Parse(args)
+	err := o.takeFlags(f, args)
 	o.given = f.Changed
 	if h := f.Lookup("help"); h.Changed && slices.ContainsFunc(args, func(a string) bool { return len(a) > 2 && strings.HasPrefix(a, "-h") && a[1] != '-' }) {
 		return cli.Usagef("-h stands alone: it prints the help")
@@ -208,6 +211,29 @@ func (o *options) parse(args []string) error {
 		return err
 	}
 	return o.checkExperiment()
+}
+
+// takeFlags takes the flags in their order. The last of several values holds, so
+// that an alias can be overruled, but it is said: two models may be a mistake.
+func (o *options) takeFlags(f *pflag.FlagSet, args []string) error {
+	type values struct{ first, last string }
+	seen := map[string]values{}
+	err := f.ParseAll(args, func(flag *pflag.Flag, value string) error {
+		v, again := seen[flag.Name]
+		if !again {
+			v.first = value
+		}
+		v.last = value
+		seen[flag.Name] = v
+		return f.Set(flag.Name, value)
+	})
+	for _, name := range slices.Sorted(maps.Keys(seen)) {
+		v := seen[name]
+		if _, collects := f.Lookup(name).Value.(*listValue); !collects && v.first != v.last {
+			o.notices = append(o.notices, fmt.Sprintf("--%s is given more than once: %q holds, %q does not", name, v.last, v.first))
+		}
+	}
+	return err
 }
 
 // takeArgs takes the model, the one argument that is not a flag.

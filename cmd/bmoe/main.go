@@ -48,6 +48,11 @@ func run(args []string) (code int) {
 	}()
 	opt, err := parse(args)
 	out := cli.NewOutput(os.Stdout)
+	if err == nil {
+		for _, n := range opt.notices {
+			warnOf(n)
+		}
+	}
 	if err == nil && opt.mode().opens() {
 		var notice string
 		notice, err = opt.readConfig()

@@ -98,7 +98,7 @@ func (o *options) render(ctx context.Context) (string, []int32, error) {
 	if o.cfg.NoThink {
 		thinking = new(bool)
 	}
-	warnOf(t.Notice)
+	warnOf(o.words(t.Notice))
 	prompt, ids, err := t.Prompt(ctx, []dialogue.Message{{Role: dialogue.User, Content: text}}, thinking)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
@@ -120,7 +120,7 @@ func (o *options) renderConversation(ctx context.Context) (string, []int32, erro
 	if err != nil {
 		return "", nil, err
 	}
-	warnOf(t.Notice)
+	warnOf(o.words(t.Notice))
 	prompt, ids, err := t.Render(ctx, values)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)

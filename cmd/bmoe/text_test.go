@@ -205,6 +205,10 @@ func TestFallBackToChatML(t *testing.T) {
 	if !strings.HasPrefix(r.stdout, "<|im_start|>user\nx<|im_end|>\n") || !strings.Contains(r.stderr, "bmoe: warning: the model's own template fails") {
 		t.Errorf("%q, %q", r.stdout, r.stderr)
 	}
+	r = succeeds(t, "--show-prompt", "-p", "x", withTemplate(t, ""))
+	if !strings.Contains(r.stderr, "; --chat-template-file gives another") || strings.Contains(r.stderr, "{") {
+		t.Errorf("--show-prompt names the flag otherwise: %q", r.stderr)
+	}
 	r = succeeds(t, "-p", "x", "-n", "1", withTemplate(t, ""))
 	if !strings.Contains(r.stderr, "bmoe: warning: the model carries no chat template: ChatML is used") {
 		t.Errorf("%q", r.stderr)
