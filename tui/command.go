@@ -44,6 +44,10 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 		m.whyToken(arg)
 		return nil
 	}
+	if cmd == "record" {
+		m.record(arg)
+		return nil
+	}
 	if m.pages[cmd] != nil {
 		a, ok = actOpen, true
 	}
@@ -66,6 +70,27 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 		return m.wish(r, value)
 	}
 	return nil
+}
+
+// record has the session written down from now on.
+func (m *Model) record(path string) {
+	if m.state != idle {
+		m.say(m.th.Read, "not now: "+m.busyWith())
+		return
+	}
+	m.say(m.th.Read, term.CleanLine(record(m.eng, path)))
+}
+
+// record has an engine's runs written down, and says so.
+func record(b backend.Backend, path string) string {
+	r, ok := b.(backend.Recordable)
+	if !ok {
+		return "what this engine does cannot be recorded"
+	}
+	if err := r.Record(path); err != nil {
+		return err.Error()
+	}
+	return "recording to " + path + "; bmoe --play plays it back"
 }
 
 // whyToken says why a token of the last run was slow: what it waited for longest.

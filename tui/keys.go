@@ -112,6 +112,7 @@ var otherKeys = []keyRow{
 	{any: []bind{{key: "ctrl+s", act: actSave}}, cmd: "/save [NAME]",
 		help: "keep the conversation now; it is kept when the program ends, too"},
 	{cmd: "/resume [NAME]", help: "go on with a conversation that was kept: the last one, or by its name"},
+	{cmd: "/record FILE", help: "write the session down from now on, for bmoe --play"},
 	{cmd: "/export FILE", help: "write the chat and its runs as Markdown"},
 	{label: "thoughts", rank: 6, any: []bind{{key: "ctrl+t", act: actFold}}, panes: []bind{{key: "t", act: actFold}}, cmd: "/thoughts",
 		help: "fold or unfold the reasoning"},

@@ -422,6 +422,9 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 	case "why":
 		p.why(arg)
 		return
+	case "record":
+		p.say(term.CleanLine(record(p.eng, arg)))
+		return
 	case "help":
 		p.help()
 		return

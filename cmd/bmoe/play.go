@@ -38,13 +38,18 @@ func playBack(o *options, _ *cli.Output) error {
 	})
 }
 
-// recorded has a session written down from its beginning, if that is asked for.
+// recorded makes a session one that /record can have written down, and has it written
+// down from its beginning if that is asked for.
 func (o *options) recorded(s *engine.Session) (backend.Backend, error) {
+	r := play.Wrap(s, versionText(), func(err error) {
+		if o.notice != nil {
+			o.notice(err.Error())
+		}
+	})
 	if o.record == "" {
-		return s, nil
+		return r, nil
 	}
-	r := play.Wrap(s)
-	if err := r.Record(o.record, versionText(), func(err error) { o.notice(err.Error()) }); err != nil {
+	if err := r.Record(o.record); err != nil {
 		s.Close() // the error that matters is the first
 		return nil, err
 	}

@@ -63,6 +63,12 @@ type Chains interface {
 	Chain(record int64, dst []profile.Miss) (int, bool)
 }
 
+// Recordable is a Backend whose session can be written down, for Played to play.
+type Recordable interface {
+	// Record has all runs from now on written to a new file. It is called between runs.
+	Record(path string) error
+}
+
 // Played is a Backend that plays what was recorded: it answers what was asked then.
 type Played interface {
 	// Prompts are the questions, in order.

@@ -142,7 +142,7 @@ func (b *Backend) Settings() []backend.Setting {
 		return rows
 	}
 	for _, v := range b.r.runs[b.next-1].end.Run.Settings {
-		if row := backend.Find(rows, v.Name); row != nil && row.Kind != backend.Text {
+		if row := backend.Find(rows, v.Name); row != nil {
 			row.Value = v.Value
 		}
 	}

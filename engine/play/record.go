@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 
 	"bmoe/engine"
@@ -24,29 +26,35 @@ const stateEvery = 100_000_000
 // respects.
 type Session struct {
 	*engine.Session
-	w *writer // nil: nothing is recorded
+	program string
+	failed  func(error)
+	w       *writer // nil: nothing is recorded
 }
 
-// Wrap makes a session one that can be recorded.
-func Wrap(s *engine.Session) *Session { return &Session{Session: s} }
+// Wrap makes a session one that can be recorded. program is what its recordings say
+// they were made by; failed hears of the write that ended one early.
+func Wrap(s *engine.Session, program string, failed func(error)) *Session {
+	return &Session{Session: s, program: program, failed: failed}
+}
 
-// Record has all runs from now on written to a new file; program is what the file says
-// it was made by. failed hears of the write that ended the recording early.
-func (s *Session) Record(path, program string, failed func(error)) error {
+// Record implements backend.Recordable: all runs from now on are written to a new file.
+func (s *Session) Record(path string) error {
 	if s.w != nil {
 		return fmt.Errorf("recording goes on already, to %s", s.w.f.Name())
+	}
+	if path == "" {
+		return errors.New("/record FILE writes the session down from now on, to be played back with --play")
 	}
 	f, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	w := &writer{f: f, failed: failed, session: s.Session, states: newEncoder(snapshotShape, snapshotType), records: newEncoder(recordShape, recordType)}
-	h := header{Info: s.Info(), Program: program, Warnings: s.Warnings(), Snapshot: snapshotShape.names, Record: recordShape.names}
+	w := &writer{f: f, failed: s.failed, session: s.Session, states: newEncoder(snapshotShape, snapshotType), records: newEncoder(recordShape, recordType)}
+	h := header{Info: s.Info(), Program: s.program, Warnings: s.Warnings(), Snapshot: snapshotShape.names, Record: recordShape.names}
 	for _, row := range s.Settings() {
-		if row.Kind == backend.Text {
-			row.Value, row.Default = "", "" // paths are nobody else's business
+		if row.Kind != backend.Text { // paths are nobody else's business
+			h.Settings = append(h.Settings, row)
 		}
-		h.Settings = append(h.Settings, row)
 	}
 	line, err := json.Marshal(h)
 	if err != nil {
@@ -202,6 +210,9 @@ func (w *writer) end(run *backend.Run, err error) {
 	if run != nil {
 		e.Run = *run
 		e.Run.Walls, e.Run.Err = nil, nil // of the records; and an error is an interface
+		e.Run.Result.Config = nil         // the settings say it, but for paths
+		rows := w.session.Settings()
+		e.Run.Settings = slices.DeleteFunc(slices.Clone(e.Run.Settings), func(v backend.Value) bool { return backend.Find(rows, v.Name).Kind == backend.Text })
 		err = run.Err
 	}
 	if err != nil {
