@@ -23,6 +23,8 @@ type options struct {
 	ioTrace            string
 	computeTrace       string
 	record, play       string
+	compare            string // a file of token rows
+	compareWith        string // the other one, an argument
 	cells, thermalGate int
 	cfg                engine.Config
 	far                remote.Config                  // the server, if one is given
@@ -146,6 +148,8 @@ func (o *options) sections() []section {
 	s.Var(&wordValue{&o.order, orders}, "order", "with --ab: both, every second round backwards, or forward")
 	s.VarP(&intValue{dst: &o.thermalGate, least: 1, most: 150}, "thermal-gate", "", "with --ab: before each run wait until the processor is at most so many degrees Celsius")
 
+	s.text("compare", "", &o.compare, "A.csv", "hold the runs of two files of --csv against each other, the second an argument: what was set otherwise, and what came of it")
+
 	s = begin("Diagnostics")
 	s.BoolVar(&o.showPrompt, "show-prompt", false, "print what the model would see of the prompt, and its ids; with --json {prompt, ids}")
 	s.text("conversation", "", &o.conversation, "FILE", "with --show-prompt: the template's whole context, a JSON object with messages")
@@ -242,6 +246,13 @@ func (o *options) takeArgs(args []string) error {
 		if slices.Contains([]string{"true", "false", "on", "off"}, a) {
 			return cli.Usagef("%q stands alone: a switch takes its value behind an equals sign, as in --moe-stream=false", a)
 		}
+	}
+	if o.given("compare") {
+		if len(args) != 1 {
+			return cli.Usagef("--compare takes two files: --compare A.csv B.csv")
+		}
+		o.compareWith = args[0]
+		return nil
 	}
 	switch {
 	case o.resume == lastSession && len(args) == 1 && !strings.HasSuffix(args[0], ".gguf") && !exists(args[0]):

@@ -45,6 +45,7 @@ var modes = []mode{
 		[]string{"eval-tokens", "eval-decode", "save-logits", "model", "hf", "config", "ctx-size", "Compute", "Streaming", "json"}, interruptible(eval)},
 	{func(o *options) bool { return o.given("ab") }, "with --ab",
 		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "json"}, interruptible(experiment)},
+	{func(o *options) bool { return o.given("compare") }, "with --compare", []string{"compare", "json"}, compare},
 	{func(o *options) bool { return o.given("play") }, "with --play", []string{"play", "plain", "ascii", "no-mouse"}, playBack},
 	{(*options).answers, "where there is no screen",
 		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "progress", "json", "csv", "record", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
