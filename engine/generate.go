@@ -508,39 +508,61 @@ func (s *Session) startKey(b *beginning, ids []int32, limit int) string {
 // Eval returns the logits of every position, [len(ids) x vocab], for ids from
 // an empty state: in batches, or one at a time.
 func (s *Session) Eval(ctx context.Context, ids []int32, oneByOne bool) ([]float32, error) {
+	logits := make([]float32, 0, len(ids)*s.arch.Info().Vocab)
+	err := s.EvalEach(ctx, ids, oneByOne, func(_ int, row []float32) error {
+		logits = append(logits, row...)
+		return nil
+	})
+	return logits, err
+}
+
+// evalBytes bounds the logits that EvalEach holds at once.
+const evalBytes = 64 << 20
+
+// EvalEach is Eval for texts whose logits need not be held all at once: each gets
+// the logits of one position, [vocab], good until it returns. One at a time is as in an
+// answer, so that settings for answers alone act there.
+func (s *Session) EvalEach(ctx context.Context, ids []int32, oneByOne bool, each func(at int, row []float32) error) error {
 	vocab := s.arch.Info().Vocab
 	switch {
 	case len(ids) == 0:
-		return nil, usagef("no token ids to evaluate")
+		return usagef("no token ids to evaluate")
 	case len(ids) > s.cfg.Ctx:
-		return nil, usagef("%d token ids exceed the context of %d: raise {ctx}", len(ids), s.cfg.Ctx)
+		return usagef("%d token ids exceed the context of %d: raise {ctx}", len(ids), s.cfg.Ctx)
 	}
 	for _, id := range ids {
 		if id < 0 || int(id) >= vocab {
-			return nil, usagef("token id %d is outside the vocabulary of %d", id, vocab)
+			return usagef("token id %d is outside the vocabulary of %d", id, vocab)
 		}
 	}
 	if s.reader == nil {
-		return nil, errNoLanes
+		return errNoLanes
 	}
 	s.last = nil // what a repeat would start from goes
 	if _, err := s.rewind(0); err != nil {
-		return nil, err
+		return err
 	}
-	batch := s.cfg.UBatch
+	batch := min(s.cfg.UBatch, len(ids), max(1, evalBytes/4/vocab))
 	if oneByOne {
 		batch = 1
+		s.decoding(true)
+		defer s.decoding(false)
 	}
 	defer s.ask(ctx)()
-	logits := make([]float32, len(ids)*vocab)
+	logits := make([]float32, batch*vocab)
 	for i := 0; i < len(ids); i += batch {
 		n := min(batch, len(ids)-i)
-		if err := s.forward(ctx, ids[i:i+n], logits[i*vocab:][:n*vocab]); err != nil {
+		if err := s.forward(ctx, ids[i:i+n], logits[:n*vocab]); err != nil {
 			if ctx.Err() != nil {
 				err = ctx.Err() // reads fail then that a signal interrupted
 			}
-			return nil, err
+			return err
+		}
+		for j := range n {
+			if err := each(i+j, logits[j*vocab:][:vocab]); err != nil {
+				return err
+			}
 		}
 	}
-	return logits, nil
+	return nil
 }

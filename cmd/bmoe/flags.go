@@ -45,6 +45,8 @@ type options struct {
 	progress, json        bool
 	plain, ascii, noMouse bool
 
+	ppl, pplRef  string
+	pplStep      bool
 	evalTokens   []int32
 	evalDecode   bool
 	saveLogits   string
@@ -149,6 +151,9 @@ func (o *options) sections() []section {
 	s.VarP(&intValue{dst: &o.thermalGate, least: 1, most: 150}, "thermal-gate", "", "with --ab: before each run wait until the processor is at most so many degrees Celsius")
 
 	s.text("compare", "", &o.compare, "A.csv", "hold the runs of two files of --csv against each other, the second an argument: what was set otherwise, and what came of it")
+	s.text("ppl", "", &o.ppl, "FILE", "how well the model foretells this text: negative log-likelihood in nats a token, with its standard error")
+	s.BoolVar(&o.pplStep, "ppl-step", false, "with --ppl: one token at a time, as in an answer; settings such as --drop-cold-experts act only so")
+	s.text("ppl-ref", "", &o.pplRef, "RUN.json", "with --ppl: hold it against what another run of the same text wrote with --json")
 
 	s = begin("Diagnostics")
 	s.BoolVar(&o.showPrompt, "show-prompt", false, "print what the model would see of the prompt, and its ids; with --json {prompt, ids}")
@@ -276,7 +281,7 @@ func (o *options) takeArgs(args []string) error {
 func (o *options) check() error {
 	needs := [][2]string{
 		{"conversation", "show-prompt"}, {"eval-decode", "eval-tokens"}, {"save-logits", "eval-tokens"},
-		{"cells", "ab"}, {"order", "ab"}, {"thermal-gate", "ab"},
+		{"ppl-step", "ppl"}, {"ppl-ref", "ppl"}, {"cells", "ab"}, {"order", "ab"}, {"thermal-gate", "ab"},
 		{"remote-model", "connect"}, {"connect-insecure", "connect"}, {"engine", "connect"},
 	}
 	for _, n := range needs {
@@ -285,7 +290,7 @@ func (o *options) check() error {
 		}
 	}
 	excludes := [][]string{
-		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"record", "connect"}, {"play", "prompt"}, {"play", "file"}, {"play", "record"}, {"play", "json"}, {"play", "progress"}, {"play", "ab"}, {"show-prompt", "tokenize", "eval-tokens", "ab"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
+		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"record", "connect"}, {"play", "prompt"}, {"play", "file"}, {"play", "record"}, {"play", "json"}, {"play", "progress"}, {"play", "ab"}, {"show-prompt", "tokenize", "eval-tokens", "ab", "ppl", "compare"}, {"ppl", "prompt"}, {"ppl", "file"}, {"ppl", "progress"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
 		{"conversation", "raw"}, {"conversation", "no-think"}, {"chat-template-file", "raw"}, {"no-think", "raw"},
 	}
 	for _, set := range excludes {

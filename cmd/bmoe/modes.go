@@ -43,6 +43,8 @@ var modes = []mode{
 		[]string{"show-prompt", "conversation", "prompt", "file", "model", "hf", "config", "raw", "chat-template-file", "parse-special", "no-think", "json"}, interruptible(showPrompt)},
 	{func(o *options) bool { return o.given("eval-tokens") }, "with --eval-tokens",
 		[]string{"eval-tokens", "eval-decode", "save-logits", "model", "hf", "config", "ctx-size", "Compute", "Streaming", "json"}, interruptible(eval)},
+	{func(o *options) bool { return o.given("ppl") }, "with --ppl",
+		[]string{"ppl", "ppl-step", "ppl-ref", "model", "hf", "config", "ctx-size", "n-expert-used", "drop-cold-experts", "drop-renorm", "expert-substitute", "Compute", "Streaming", "json"}, interruptible(measurePPL)},
 	{func(o *options) bool { return o.given("ab") }, "with --ab",
 		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "json"}, interruptible(experiment)},
 	{func(o *options) bool { return o.given("compare") }, "with --compare", []string{"compare", "json"}, compare},
