@@ -125,7 +125,7 @@ func TestRedirectsElsewhere(t *testing.T) {
 	s := serve(t)
 	h := connect(t, Config{URL: s.URL})
 	s.other["/v1/chat/completions"] = func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "/elsewhere", 307)
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 	}
 	s.other["/elsewhere"] = func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)

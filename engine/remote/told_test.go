@@ -45,7 +45,7 @@ func TestLlamaServer(t *testing.T) {
 	}
 	// Its metrics are off unless it is told otherwise, and that is all that is said.
 	s.other["/metrics"] = func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, `{"error":{"code":501,"message":"This server does not support metrics endpoint"}}`, 501)
+		http.Error(w, `{"error":{"code":501,"message":"This server does not support metrics endpoint"}}`, http.StatusNotImplemented)
 	}
 	h.beat()
 	if n := live(h).Remote.Load; n.Known || !strings.Contains(n.Why, "--metrics") || h.told() != nil {
