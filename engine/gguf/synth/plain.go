@@ -48,7 +48,9 @@ func init() {
 	families["glm4"] = family{pre: "glm4", dense: true, check: func(s *Spec) error { return s.checkDense() }, keys: plainKeys, layer: func(m *maker) {
 		m.attention(attentionKind{biased: true})
 		m.norm(m.name("post_attention_norm.weight"), m.Embd, m.branch)
-		m.second("ffn_norm")
+		m.norm(m.name("ffn_norm.weight"), m.Embd, 1)
+		m.matrix("ffn_up", m.base, m.Embd, 2*m.DenseFF, over(1, m.Embd)) // the gate's rows first
+		m.matrix("ffn_down", m.narrow, m.DenseFF, m.Embd, over(1/hiddenStd, m.DenseFF))
 		m.norm(m.name("post_ffw_norm.weight"), m.Embd, m.branch)
 	}}
 	families["qwen35"] = family{pre: "qwen35", dense: true, check: func(s *Spec) error { return s.checkDense(recurrentSizes) }, keys: (*Spec).deltaKeys,
