@@ -2,8 +2,10 @@ package policy
 
 import "math"
 
-// historyTokens is how many tokens back a history looks.
-const historyTokens = 128
+// historyTokens is how many tokens back a history looks. Twice as many gain two or
+// three more points of the gap to the best possible (docs/streaming.md), and cost twice
+// the time.
+const historyTokens = 256
 
 // sharpness is how much a past token counts for its likeness to the present one: the
 // exponent of the share of routings that both have alike.
