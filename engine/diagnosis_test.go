@@ -52,12 +52,12 @@ func TestASmallCacheIsFound(t *testing.T) {
 func TestASerialisingHostIsFound(t *testing.T) {
 	// Reads long enough that what a busy machine adds to each does not matter.
 	path := filepath.Join(conform.TempDir(t), "long.gguf")
-	if err := synth.Write(path, synth.Spec{Layers: 2, Embd: 512, Heads: 4, KVHeads: 2, HeadDim: 32, Experts: 8, Used: 2, ExpertFF: 1024, Vocab: 512, Ctx: 256, Seed: 3, Type: "Q4_0"}); err != nil {
+	if err := synth.Write(path, synth.Spec{Layers: 2, Embd: 1024, Heads: 4, KVHeads: 2, HeadDim: 32, Experts: 6, Used: 2, ExpertFF: 2048, Vocab: 512, Ctx: 256, Seed: 3, Type: "Q4_0"}); err != nil {
 		t.Fatal(err)
 	}
 	cfg := DefaultConfig()
 	cfg.Model, cfg.Raw, cfg.SimulateHost = path, true, "ntfs"
-	cfg.Cache = Budget{Bytes: layerBytes(t, cfg) * 2}
+	cfg.Cache = Budget{Bytes: layerBytes(t, cfg) * 3 / 2}
 	s := open(t, cfg)
 	var f profile.Finding
 	ok := false
