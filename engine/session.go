@@ -94,6 +94,7 @@ var (
 	_ backend.Backend    = (*Session)(nil)
 	_ backend.Tunable    = (*Session)(nil)
 	_ backend.History    = (*Session)(nil)
+	_ backend.Scorer     = (*Session)(nil)
 	_ backend.Keeper     = (*Session)(nil)
 	_ backend.Observable = (*Session)(nil)
 )

@@ -14,6 +14,7 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/tokenizer"
 	"bmoe/internal/cli"
+	"bmoe/internal/stats"
 	"bmoe/internal/units"
 	"bmoe/profile"
 )
@@ -120,7 +121,7 @@ func score(ctx context.Context, s *engine.Session, ids []int32, step bool) (*per
 			if at+1 == len(part) {
 				return nil // what would follow is not known
 			}
-			nll, best := surprise(row, part[at+1])
+			nll, best := stats.Surprise(row, part[at+1])
 			if math.IsNaN(nll) || math.IsInf(nll, 0) {
 				return fmt.Errorf("position %d: a logit is not a number", from+at)
 			}
@@ -135,21 +136,6 @@ func score(ctx context.Context, s *engine.Session, ids []int32, step bool) (*per
 	p.NLL, p.NLLErr = meanError(p.Each)
 	p.PPL = math.Exp(p.NLL)
 	return p, nil
-}
-
-// surprise returns the negative logarithm of an id's probability, in nats, and the
-// likeliest id, the first of equals.
-func surprise(logits []float32, id int32) (nll float64, best int32) {
-	for i, v := range logits {
-		if v > logits[best] {
-			best = int32(i)
-		}
-	}
-	most, sum := float64(logits[best]), 0.0
-	for _, v := range logits {
-		sum += math.Exp(float64(v) - most)
-	}
-	return most + math.Log(sum) - float64(logits[id]), best
 }
 
 // meanError returns a mean and its standard error.

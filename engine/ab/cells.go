@@ -50,6 +50,8 @@ type Experiment struct {
 	Cells    []Cell
 	Rounds   int    // begun
 	Ended    string // why there were no more
+	// Prices are what variants with losses cost, by variant; nil: none, or not known.
+	Prices []*Price
 }
 
 // Run carries out a plan. A variant whose settings are not applied ends it with an
@@ -59,6 +61,9 @@ func (p *Plan) Run(ctx context.Context) (*Experiment, error) {
 	x := &Experiment{Variants: p.Variants}
 	r := &runner{Plan: p, Experiment: x}
 	err := r.all(ctx)
+	if err == nil {
+		err = r.price(ctx)
+	}
 	if r.session != nil {
 		err = errors.Join(err, r.session.Close())
 	}
@@ -161,14 +166,22 @@ func (r *runner) once(ctx context.Context, v Variant) (*backend.Run, error) {
 		r.session = b
 		return b.Generate(ctx, r.Request)
 	}
-	t, ok := r.session.(backend.Tunable)
-	if !ok {
-		return nil, errors.New("this engine's settings cannot be changed between runs")
-	}
-	if o := firstRefused(t.Apply(v.Values)); o != nil {
-		return nil, fmt.Errorf("%s: {%s=%s} was %s: %s", v.Name, o.Setting, v.Values[o.Setting], o.Verdict, o.Reason)
+	if err := r.set(v); err != nil {
+		return nil, err
 	}
 	return r.session.Again(ctx, nil)
+}
+
+// set gives the session a variant's settings.
+func (r *runner) set(v Variant) error {
+	t, ok := r.session.(backend.Tunable)
+	if !ok {
+		return errors.New("this engine's settings cannot be changed between runs")
+	}
+	if o := firstRefused(t.Apply(v.Values)); o != nil {
+		return fmt.Errorf("%s: {%s=%s} was %s: %s", v.Name, o.Setting, v.Values[o.Setting], o.Verdict, o.Reason)
+	}
+	return nil
 }
 
 // known reports whether every variant's difference to the first is clear, or so

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,9 @@ type Summary struct {
 	Figures map[string]*Median `json:"figures"`
 	// Against the first variant; null for itself.
 	Change *Change `json:"change"`
+	// What the losses of a variant that has some cost; null: it has none, or they are
+	// not known.
+	Price *Price `json:"price"`
 }
 
 // Median is a figure over the cells of a variant that count.
@@ -119,10 +123,13 @@ func (x *Experiment) Report(live bool, build string) *Report {
 		if v > 0 {
 			d, _ := x.Difference(v)
 			base, _ := x.pairs(v)
-			s.Change = &Change{Verdict: d.String(), Pairs: len(base)}
+			s.Change = &Change{Verdict: x.verdict(v, d), Pairs: len(base)}
 			if d.Verdict != stats.NotComparable {
 				s.Change.Low, s.Change.High = profile.Some(d.Low), profile.Some(d.High)
 			}
+		}
+		if v < len(x.Prices) {
+			s.Price = x.Prices[v]
 		}
 		r.Variants = append(r.Variants, s)
 	}
@@ -181,6 +188,17 @@ func (r *Report) Markdown(w io.Writer) error {
 		cells = append(cells, fmt.Sprintf("%s (%s)", v.Change.Verdict, units.Plural(int64(v.Change.Pairs), "pair")))
 	}
 	row(cells...)
+	if slices.ContainsFunc(r.Variants, func(s Summary) bool { return s.Price != nil }) {
+		cells = []string{"price"}
+		for _, v := range r.Variants {
+			text := ""
+			if v.Price != nil {
+				text = v.Price.String()
+			}
+			cells = append(cells, text)
+		}
+		row(cells...)
+	}
 	text := "All runs gave the same text."
 	if !r.SameText {
 		text = "The runs did NOT all give the same text."

@@ -89,6 +89,17 @@ type Observable interface {
 	Observe(profile.Observer)
 }
 
+// Scorer is a Backend that can say how well it foretells a text. Both methods are
+// called while nothing is generated.
+type Scorer interface {
+	// Heard returns the ids that the model has seen, prompt and answer.
+	Heard() []int32
+	// Score computes ids one at a time, as in an answer, from an empty state and an
+	// empty cache: the nats that each but the first was not foretold by, and the id
+	// that was the likeliest in its place. The conversation is forgotten.
+	Score(ctx context.Context, ids []int32) (nll []float32, top1 []int32, err error)
+}
+
 // Info tells what a backend has open.
 type Info struct {
 	Engine string // what runs the model: empty where it is this program
