@@ -106,7 +106,7 @@ func (l *loader) attentionShapes(embd, layers int) []attentionShape {
 		a.keyDim = l.keyOr("attention.key_length", max(1, embd/a.heads))
 		a.valDim = l.keyOr("attention.value_length", a.keyDim)
 		if a.kvHeads > 0 && a.heads%a.kvHeads != 0 {
-			l.fail(fmt.Errorf("%d heads cannot share %d key/value heads evenly", a.heads, a.kvHeads))
+			l.fail(fmt.Errorf("%d heads cannot share %d key/value heads evenly (%sattention.head_count, %[3]sattention.head_count_kv)", a.heads, a.kvHeads, l.prefix))
 		}
 		a.scale = inverseRoot(a.keyDim)
 	}

@@ -44,7 +44,11 @@ func (l *loader) routing(score scoring) routing {
 		r.used = l.topK
 	}
 	if r.used > r.experts {
-		l.fail(fmt.Errorf("%d experts are used of %d: more than there are", r.used, r.experts))
+		key := l.prefix + "expert_used_count"
+		if l.topK > 0 {
+			key = "the number of experts asked for"
+		}
+		l.fail(fmt.Errorf("%s is %d, more than %sexpert_count, which is %d", key, r.used, l.prefix, r.experts))
 	}
 	return r
 }
