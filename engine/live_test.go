@@ -121,7 +121,7 @@ func TestTheBatchIsChosen(t *testing.T) {
 			t.Errorf("context %d: batches of %d, want %d", ctx, got, want)
 		}
 	}
-	cfg.Stream = false
+	cfg.Stream, cfg.Ctx = false, 4096
 	if got := open(t, cfg).Config().UBatch; got != usualUBatch {
 		t.Errorf("not streamed: batches of %d, want %d", got, usualUBatch)
 	}
