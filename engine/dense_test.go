@@ -35,6 +35,11 @@ func TestDenseModel(t *testing.T) {
 				t.Errorf("%s: the budget is idle because of %q", dense, row.Idle)
 			}
 		}
+		for _, o := range s.Apply(map[string]string{"threads": "1", "ubatch": "8", "dense-weights": string(dense)}) {
+			if o.Verdict != backend.Applied {
+				t.Errorf("%s: %+v, which the screen says applies", dense, o)
+			}
+		}
 		out := s.Apply(map[string]string{"cache": "100", "release-mmap": "on"})
 		for _, o := range out {
 			want := backend.Ignored

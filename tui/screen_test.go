@@ -124,6 +124,19 @@ func TestPaneStates(t *testing.T) {
 	s.Model.HostMemory = profile.Maybe[int64]{}
 	h.m.show(s)
 	golden(t, "states-resident-120x40", h.screen())
+
+	s.Model.MoELayers, s.Model.Experts, s.Model.ExpertsUsed = 0, 0, 0
+	h.m.show(s)
+	screen := h.screen()
+	for _, want := range []string{"cache  not MoE: nothing to stream", "lanes  not MoE: nothing to stream",
+		"threads, ubatch, dense-weights, release-mmap apply", "there are no experts that a token could read"} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("the screen of a dense model does not say %q:\n%s", want, screen)
+		}
+	}
+	if strings.Contains(screen, "page faults of the mapping") {
+		t.Error("the screen of a dense model tells of experts that are read through the mapping")
+	}
 }
 
 func TestSimulatedIsSaidEverywhere(t *testing.T) {

@@ -54,7 +54,11 @@ func (p *cache) Render() []string {
 	}
 	th, s, c := p.th, p.s, &p.s.Cache
 	if !c.Streaming {
-		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", notStreaming(p.s, "experts are computed from the file's mapping")))})
+		text := "experts are computed from the file's mapping"
+		if s.Model.MoELayers == 0 { // the title says that nothing is streamed
+			text = "threads, ubatch, dense-weights, release-mmap apply"
+		}
+		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", text))})
 	}
 	per := "a token:"
 	if p.of > 0 {

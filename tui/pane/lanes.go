@@ -71,7 +71,11 @@ func (p *lanes) Render() []string {
 	}
 	th, l := p.th, &p.s.Lanes
 	if l.Engine == "" {
-		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", "reads are page faults of the mapping, not lanes"))})
+		text := "reads are page faults of the mapping, not lanes"
+		if p.s.Model.MoELayers == 0 {
+			text = "there are no experts that a token could read"
+		}
+		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", text))})
 	}
 	var rows []string
 	wake, engine := th.Labelled(2, "wake p50", l.Wake50.Text(units.Ms, " ms")), th.Labelled(3, "engine", term.CleanLine(l.Engine))
