@@ -141,6 +141,7 @@ func TestFamiliesStream(t *testing.T) {
 		"qwen4exp-qsa",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for reads most of the time
 			cfg := DefaultConfig()
 			cfg.Model = conform.Shared(t, "conformance/models/"+name+".gguf")
 			cfg.Raw, cfg.Threads = true, 2

@@ -47,6 +47,7 @@ func TestSmallModelsStream(t *testing.T) {
 			continue // what the other tests run
 		}
 		t.Run(arch, func(t *testing.T) {
+			t.Parallel() // they wait for reads most of the time
 			cfg := smallModel(t, arch)
 			cfg.Raw = true
 			resident := cfg
@@ -81,6 +82,7 @@ func TestEveryFamilyCanBeWritten(t *testing.T) {
 func TestEveryTypeCanBeWritten(t *testing.T) {
 	for _, kind := range synth.Types() {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel() // they wait for reads most of the time
 			cfg := DefaultConfig()
 			cfg.Model, cfg.Threads, cfg.Ctx, cfg.Raw = filepath.Join(conform.TempDir(t), "m.gguf"), 1, 128, true
 			spec := synth.Spec{Layers: 3, Embd: 256, Heads: 8, KVHeads: 2, HeadDim: 32, Experts: 4, Used: 2, ExpertFF: 256, Vocab: 300, Ctx: 128, Type: kind, Seed: 2}
