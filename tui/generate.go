@@ -116,9 +116,9 @@ func (m *Model) submit(text string) tea.Cmd {
 // send starts a generation.
 func (m *Model) send(text string) tea.Cmd {
 	m.chat.Ask(m.now(), text)
-	eng, limit := m.eng, m.o.MaxTokens
+	eng := m.eng
 	return m.run(text, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
-		return eng.Generate(ctx, backend.Request{Text: text, MaxTokens: limit, OnDelta: onDelta})
+		return eng.Generate(ctx, backend.Request{Text: text, OnDelta: onDelta})
 	})
 }
 

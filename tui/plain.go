@@ -182,7 +182,7 @@ func (p *plainChat) chat(ctx context.Context) error {
 func (p *plainChat) ask(ctx context.Context, msg string) {
 	p.heard(sessions.FromUser, msg, "")
 	p.answer(ctx, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
-		return p.eng.Generate(ctx, backend.Request{Text: msg, MaxTokens: p.o.MaxTokens, OnDelta: onDelta})
+		return p.eng.Generate(ctx, backend.Request{Text: msg, OnDelta: onDelta})
 	})
 }
 

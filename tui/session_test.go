@@ -36,12 +36,12 @@ func demoModel(t *testing.T) string {
 // withSession runs the screen on a real session of the demo model.
 func withSession(t *testing.T, change func(*engine.Config)) (*realTerminal, func() *kept) {
 	c := engine.DefaultConfig()
-	c.Model, c.Cache, c.Threads = demoModel(t), engine.Budget{Bytes: 8 << 20}, 2
+	c.Model, c.Cache, c.Threads, c.MaxTokens = demoModel(t), engine.Budget{Bytes: 8 << 20}, 2, 96
 	change(&c)
 	before := runtime.GOMAXPROCS(c.Threads + 8 + 2)
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
 	opened := make(chan *kept, 1)
-	r := inTerminal(t, 140, 40, nil, Options{Name: "demo", MaxTokens: 96, Open: func(p func(string, float64)) (backend.Backend, error) {
+	r := inTerminal(t, 140, 40, nil, Options{Name: "demo", Open: func(p func(string, float64)) (backend.Backend, error) {
 		s, err := engine.Open(context.Background(), c, p)
 		if err != nil {
 			return nil, err

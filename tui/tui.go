@@ -32,8 +32,6 @@ type Options struct {
 	Open func(progress func(stage string, frac float64)) (backend.Backend, error)
 	// Name is shown for the model until it is open.
 	Name string
-	// MaxTokens bounds an answer; 0 leaves it to the model and the context.
-	MaxTokens int
 	// Notices brings what the user should hear of outside of answers, such as a file
 	// that can no longer be written; nil if there is none.
 	Notices <-chan string
