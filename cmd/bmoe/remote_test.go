@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,6 +61,13 @@ func newChatServer(t *testing.T) *chatServer {
 	return s
 }
 
+// heard returns the questions and the keys that have come so far.
+func (s *chatServer) heard() (asked, keys []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.asked), slices.Clone(s.keys)
+}
+
 func TestAServerAnswers(t *testing.T) {
 	s := newChatServer(t)
 	cmd := program("--connect", s.URL, "-p", "hello", "-n", "9", "--temp", "0.5", "--seed", "7")
@@ -68,13 +76,14 @@ func TestAServerAnswers(t *testing.T) {
 	if r.code != 0 || r.stdout != "from far away\n" || !strings.Contains(r.stderr, "by vLLM 127.0.0.1:") || !strings.Contains(r.stderr, "prompt 11 tokens, n/a of them cached") {
 		t.Errorf("%d, %q, %q", r.code, r.stdout, r.stderr)
 	}
+	asked, keys := s.heard()
 	for _, want := range []string{`"temperature":0.5`, `"seed":7`, `"max_tokens":9`, `"model":"Big-Model"`} {
-		if !strings.Contains(s.asked[0], want) {
-			t.Errorf("%s is not in %s", want, s.asked[0])
+		if !strings.Contains(asked[0], want) {
+			t.Errorf("%s is not in %s", want, asked[0])
 		}
 	}
-	if s.keys[1] != "Bearer sk-secret" || strings.Contains(r.stdout+r.stderr, "sk-secret") {
-		t.Errorf("keys %q, said %q", s.keys, r.stderr)
+	if keys[1] != "Bearer sk-secret" || strings.Contains(r.stdout+r.stderr, "sk-secret") {
+		t.Errorf("keys %q, said %q", keys, r.stderr)
 	}
 	var object map[string]any
 	r = succeeds(t, "--connect", s.URL, "-p", "hello", "--json")
@@ -92,9 +101,10 @@ func TestAServerAnswers(t *testing.T) {
 	if !strings.Contains(r.stdout, "temp 0, n-predict 5") || !strings.Contains(r.stdout, "All runs gave the same text.") {
 		t.Errorf("the experiment said %s", r.stdout)
 	}
+	asked, _ = s.heard()
 	for _, want := range []string{`"temperature":0,"seed":1,"max_tokens":5`, `"temperature":1,"seed":1,"max_tokens":6`} {
-		if !strings.Contains(strings.Join(s.asked, "\n"), want) {
-			t.Errorf("no cell asked %s: %q", want, s.asked)
+		if !strings.Contains(strings.Join(asked, "\n"), want) {
+			t.Errorf("no cell asked %s: %q", want, asked)
 		}
 	}
 }
