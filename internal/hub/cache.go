@@ -91,7 +91,13 @@ func (h *Hub) link(repo, commit string, f File) (string, error) {
 		return "", err
 	}
 	os.Remove(place) // a link that leads nowhere
-	if os.Symlink(target, place) == nil || os.Link(blob, place) == nil {
+	if os.Symlink(target, place) == nil {
+		if _, err := os.Stat(place); err == nil {
+			return place, nil
+		}
+		os.Remove(place) // made, but not followed: some systems do that
+	}
+	if os.Link(blob, place) == nil {
 		return place, nil
 	}
 	return place, os.Rename(blob, place)
