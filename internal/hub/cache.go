@@ -92,7 +92,7 @@ func (h *Hub) link(repo, commit string, f File) (string, error) {
 	}
 	os.Remove(place) // a link that leads nowhere
 	if os.Symlink(target, place) == nil {
-		if _, err := os.Stat(place); err == nil {
+		if info, err := os.Stat(place); err == nil && info.Size() == f.Size {
 			return place, nil
 		}
 		os.Remove(place) // made, but not followed: some systems do that
