@@ -18,6 +18,7 @@ import (
 	"bmoe/flashio"
 	"bmoe/internal/cli"
 	"bmoe/internal/crash"
+	"bmoe/internal/iobench"
 	"bmoe/internal/userdir"
 )
 
@@ -215,7 +216,7 @@ func checkCSV(t *testing.T, path, model string, lines int) {
 	if len(records) != lines+1 {
 		t.Errorf("%d lines of measurements, want %d", len(records)-1, lines)
 	}
-	if strings.Join(records[0], ",") != strings.Join(csvHeader, ",") {
+	if strings.Join(records[0], ",") != strings.Join(iobench.CSVHeader, ",") {
 		t.Errorf("header %v", records[0])
 	}
 }
@@ -313,7 +314,7 @@ func TestBadInputIsOneLine(t *testing.T) {
 
 func TestHelp(t *testing.T) {
 	stdout, stderr, code := start(t, "--help")
-	if code != 0 || stderr != "" || stdout != usage() {
+	if code != 0 || stderr != "" || stdout != iobench.Usage() {
 		t.Errorf("exit %d, stderr %q, stdout %.100q", code, stderr, stdout)
 	}
 }

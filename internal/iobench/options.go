@@ -1,4 +1,4 @@
-package main
+package iobench
 
 import (
 	"fmt"
@@ -117,8 +117,8 @@ func flags(r *raw) *pflag.FlagSet {
 	return f
 }
 
-// usage is the text of --help.
-func usage() string {
+// Usage is the text of --help.
+func Usage() string {
 	return "What the drive gives, one variable a row.\n\n" +
 		"  bmoe-iobench --model PATH [flags]          sweep lanes and read sizes\n" +
 		"  bmoe-iobench --model PATH --table          every variable, and whether a mapping costs this host\n\n" +

@@ -1,10 +1,7 @@
-package main
+package iobench
 
 import (
 	"bytes"
-	"errors"
-	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +9,7 @@ import (
 
 	"bmoe/engine/gguf/synth"
 	"bmoe/internal/cli"
+	"bmoe/internal/conform"
 	"bmoe/internal/units"
 )
 
@@ -19,7 +17,7 @@ import (
 // an expert takes three matrices of 64 x 32 numbers of two bytes.
 func small(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(tempDir(t), "small.gguf")
+	path := filepath.Join(conform.TempDir(t), "small.gguf")
 	err := synth.Write(path, synth.Spec{Layers: 2, Embd: 64, Heads: 4, KVHeads: 2, HeadDim: 16, Experts: 8, Used: 2, ExpertFF: 32, Vocab: 4096, Ctx: 64, Type: "F16", Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -79,38 +77,5 @@ func TestAdvice(t *testing.T) {
 	one.add(cell{lanes: 4}, direct, 900)
 	if tries := one.c.summarise().tries(); tries != nil {
 		t.Errorf("after one row: %q", tries)
-	}
-}
-
-func TestAdviceInJSON(t *testing.T) {
-	stdout, stderr, code := start(t, "-m", small(t), "--lanes", "1,2", "--slice-kb", "64", "--seconds", "0.05", "--json")
-	if code != 0 || stderr != "" {
-		t.Fatalf("exit %d, stderr %q", code, stderr)
-	}
-	r := parseResult(t, stdout)
-	if r.Means == nil || r.Means.Model == nil || *r.Means.Model != "small.gguf" || r.Means.TokenMiB != smallToken/float64(units.MiB) || len(r.Try) != 2 {
-		t.Fatalf("%s", stdout)
-	}
-	for _, a := range r.Means.AtMost {
-		if want := r.Peak.MiBs / r.Means.TokenMiB / (1 - float64(a.HitPct)/100); math.Abs(a.TPS/want-1) > 1e-9 {
-			t.Errorf("%+v, want %g", a, want)
-		}
-	}
-	stdout, _, _ = start(t, "-m", testFile(t, 1<<20), "--lanes", "1", "--seconds", "0.05", "--json")
-	if r := parseResult(t, stdout); r.Means != nil || !strings.Contains(stdout, `"means": null`) || r.Try == nil || len(r.Try) != 0 {
-		t.Errorf("without a model: %s", stdout)
-	}
-}
-
-func TestBadFor(t *testing.T) {
-	path := testFile(t, 1<<20)
-	for asked, code := range map[string]int{"0": cli.Usage, "-5": cli.Usage, "nan": cli.Usage, "inf": cli.Usage, "": cli.Usage, path: cli.Failed, path + ".none": cli.Failed} {
-		stdout, stderr, got := start(t, "-m", path, "--for", asked, "--seconds", "0.05")
-		if got != code || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "--for") {
-			t.Errorf("--for %q: exit %d, %q, %q", asked, got, stdout, stderr)
-		}
-	}
-	if _, err := readDemand(path + ".none"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
 	}
 }

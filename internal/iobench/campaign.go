@@ -1,4 +1,4 @@
-package main
+package iobench
 
 import (
 	"context"
@@ -62,6 +62,7 @@ func (c *campaign) run(ctx context.Context, stdout *cli.Output) error {
 func (c *campaign) measureAll(ctx context.Context, out report, file *csvFile) error {
 	b := &bench{opt: c.opt, subject: c.subject, process: host.OpenProcess()}
 	defer b.process.Close()
+	c.giveProcessors()
 	drive, err := host.OpenDrive(c.subject.path)
 	switch {
 	case c.opt.simulate:

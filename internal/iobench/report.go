@@ -1,4 +1,4 @@
-package main
+package iobench
 
 import (
 	"encoding/json"
@@ -191,8 +191,8 @@ type jsonReport struct {
 func (*jsonReport) begin() error                { return nil }
 func (*jsonReport) measured(*measurement) error { return nil }
 
-// jsonRow is a row of the object. Nil pointers become null: not measured.
-type jsonRow struct {
+// Row is a row of the JSON object. Nil pointers become null: not measured.
+type Row struct {
 	Cell         string   `json:"cell"`
 	Lanes        int      `json:"lanes"`
 	SliceKiB     int64    `json:"slice_kb"` // as asked for
@@ -217,35 +217,38 @@ type jsonRow struct {
 	Notes        []string `json:"notes"`
 }
 
-type jsonPeak struct {
+// Peak is the best rate over lanes of one kind of read.
+type Peak struct {
 	MiBs    float64 `json:"mib_s"`
 	Lanes   int     `json:"lanes"`
 	ReadKiB float64 `json:"read_kb"`
 	Engine  string  `json:"engine"`
 }
 
-// jsonDemand says what the peak means for a model.
-type jsonDemand struct {
-	Model    *string     `json:"model"`
-	TokenMiB float64     `json:"token_mib"` // of experts
-	AtMost   []jsonSpeed `json:"at_most"`
+// Demand says what the peak means for a model.
+type Demand struct {
+	Model    *string `json:"model"`
+	TokenMiB float64 `json:"token_mib"` // of experts
+	AtMost   []Speed `json:"at_most"`
 }
 
-type jsonSpeed struct {
+// Speed is what the peak allows at a hit rate.
+type Speed struct {
 	HitPct int     `json:"hit_pct"`
 	TPS    float64 `json:"tok_s"`
 }
 
-type jsonResult struct {
-	Rows      []jsonRow   `json:"rows"`
-	Peak      *jsonPeak   `json:"peak"`  // the best of peaks
-	Peaks     []jsonPeak  `json:"peaks"` // one per read size and engine
-	Means     *jsonDemand `json:"means"` // null where no model is known
-	Try       []string    `json:"try"`   // settings of bmoe that are worth a comparison
-	Verdict   *string     `json:"verdict"`
-	Simulated bool        `json:"simulated"`
-	Contended bool        `json:"contended"`
-	Complete  bool        `json:"complete"` // false if the run was interrupted
+// Result is the JSON object.
+type Result struct {
+	Rows      []Row    `json:"rows"`
+	Peak      *Peak    `json:"peak"`  // the best of peaks
+	Peaks     []Peak   `json:"peaks"` // one per read size and engine
+	Means     *Demand  `json:"means"` // null where no model is known
+	Try       []string `json:"try"`   // settings of bmoe that are worth a comparison
+	Verdict   *string  `json:"verdict"`
+	Simulated bool     `json:"simulated"`
+	Contended bool     `json:"contended"`
+	Complete  bool     `json:"complete"` // false if the run was interrupted
 }
 
 // finite returns a pointer to v, or nil if v was not measured.
@@ -257,9 +260,18 @@ func finite(v float64) *float64 {
 }
 
 func (j *jsonReport) end(s *summary) error {
-	result := jsonResult{Rows: []jsonRow{}, Peaks: []jsonPeak{}, Try: []string{}, Simulated: s.simulated, Contended: s.contended, Complete: s.complete}
+	text, err := json.MarshalIndent(s.result(j.demand), "", "  ")
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return j.to.Text(string(text) + "\n")
+}
+
+// result is the summary as a JSON object; asks may be nil.
+func (s *summary) result(asks *demand) Result {
+	result := Result{Rows: []Row{}, Peaks: []Peak{}, Try: []string{}, Simulated: s.simulated, Contended: s.contended, Complete: s.complete}
 	for _, r := range s.rows {
-		one := jsonRow{
+		one := Row{
 			Cell: r.cell.name(), Lanes: r.cell.lanes, SliceKiB: r.cell.sliceKiB, Engine: r.engine, MiBs: finite(r.rate), OfDrive: finite(r.ratio),
 			MeanMs: finite(r.meanMs), P50Ms: finite(r.p50Ms), P99Ms: finite(r.p99Ms), Repeats: len(r.rates),
 			Simulated: s.simulated, CPUMsPerGiB: finite(r.cpuMsPerGiB), ForeignMiBs: finite(r.foreignMiBs),
@@ -274,19 +286,19 @@ func (j *jsonReport) end(s *summary) error {
 		result.Rows = append(result.Rows, one)
 	}
 	for _, p := range s.peaks {
-		one := jsonPeak{p.rate, p.lanes, p.lengthKiB, p.engine}
+		one := Peak{p.rate, p.lanes, p.lengthKiB, p.engine}
 		result.Peaks = append(result.Peaks, one)
 		if result.Peak == nil || p.rate > result.Peak.MiBs {
 			result.Peak = &one
 		}
 	}
-	if best, ok := s.best(); ok && j.demand != nil {
-		d := &jsonDemand{TokenMiB: units.InMiB(j.demand.bytes)}
-		if j.demand.of != "" {
-			d.Model = &j.demand.of
+	if best, ok := s.best(); ok && asks != nil {
+		d := &Demand{TokenMiB: units.InMiB(asks.bytes)}
+		if asks.of != "" {
+			d.Model = &asks.of
 		}
 		for _, h := range hitRates {
-			d.AtMost = append(d.AtMost, jsonSpeed{h, j.demand.atMost(best.rate, h)})
+			d.AtMost = append(d.AtMost, Speed{h, asks.atMost(best.rate, h)})
 		}
 		result.Means = d
 	}
@@ -294,9 +306,5 @@ func (j *jsonReport) end(s *summary) error {
 	if s.verdict != "" {
 		result.Verdict = &s.verdict
 	}
-	text, err := json.MarshalIndent(result, "", "  ")
-	if err != nil {
-		return fmt.Errorf("write JSON: %w", err)
-	}
-	return j.to.Text(string(text) + "\n")
+	return result
 }

@@ -1,9 +1,10 @@
-package main
+package iobench
 
 import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strconv"
@@ -15,11 +16,12 @@ import (
 // csvFile is the file of --csv: a preamble of comments, a header, one line per
 // measurement. Read it by column name. Without --csv it swallows what is written.
 type csvFile struct {
-	file *os.File
+	file io.WriteCloser
 	csv  *csv.Writer
 }
 
-var csvHeader = []string{
+// CSVHeader are the columns of --csv.
+var CSVHeader = []string{
 	"round", "cell", "lanes", "slice_kb", "read_kb", "engine", "mode", "mib_s", "mean_ms", "p50_ms", "p99_ms", "reads",
 	"seconds", "cpu_ms_per_gib", "foreign_mib_s", "from_drive_pct", "notes",
 }
@@ -35,16 +37,21 @@ func createCSV(c *campaign) (*csvFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--csv: %w", err)
 	}
+	return newCSV(c, file)
+}
+
+// newCSV writes what stands above the measurements.
+func newCSV(c *campaign, file io.WriteCloser) (*csvFile, error) {
 	f := &csvFile{file, csv.NewWriter(file)}
 	simulated := "none"
 	if c.opt.simulate {
 		simulated = "ntfs, SIMULATED"
 	}
-	_, err = fmt.Fprintf(file, "# bmoe_iobench v1\n# file=%s bytes=%d block=%d seed=%d seconds=%g repeats=%d table=%v\n# system=%s/%s processors=%d go=%s simulated_host=%s\n",
+	_, err := fmt.Fprintf(file, "# bmoe_iobench v1\n# file=%s bytes=%d block=%d seed=%d seconds=%g repeats=%d table=%v\n# system=%s/%s processors=%d go=%s simulated_host=%s\n",
 		c.subject.name, c.subject.size, c.subject.align, c.opt.seed, c.opt.duration.Seconds(), c.opt.repeats, c.opt.table,
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), simulated)
 	if err == nil {
-		err = f.csv.Write(csvHeader)
+		err = f.csv.Write(CSVHeader)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("--csv: %w", err), file.Close())

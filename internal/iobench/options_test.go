@@ -1,4 +1,4 @@
-package main
+package iobench
 
 import (
 	"slices"
@@ -99,7 +99,7 @@ func TestParseRefuses(t *testing.T) {
 }
 
 func TestUsageNamesEveryFlag(t *testing.T) {
-	text := usage()
+	text := Usage()
 	for _, name := range strings.Fields("model lanes slice-kb seconds buffered compute-load range-mb fresh small-pages scatter mmap mmap-when via-hardlink reopen-lanes io-engine simulate-host seed csv json table repeats no-round") {
 		if !strings.Contains(text, "--"+name) {
 			t.Errorf("--help does not know --%s", name)
