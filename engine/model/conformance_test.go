@@ -262,7 +262,7 @@ func TestFastLogits(t *testing.T) {
 			}
 			tolerance := max(g.Exact.RMSNative, 1e-4)
 			if len(g.Runs) == 0 {
-				tolerance *= 1.5 // of the exact logits, from which another's rounding is as far away
+				tolerance *= 1.05 // of the exact logits: another's rounding lies as far from them, but in no order
 			}
 			if rms > tolerance {
 				t.Errorf("logits differ by %g rms, tolerance %g", rms, tolerance)
@@ -290,9 +290,10 @@ func TestFastLogits(t *testing.T) {
 				t.Errorf("with a half-precision cache logits differ by up to %g", most)
 			}
 			if half.LogitsFile != "" && strings.HasPrefix(path, "models/") {
-				// What the two engines differ by without one comes on top: of a recurrent
-				// model's layers few have a cache, and all round.
-				tolerance := 1.5*half.MaxVsMain + most
+				// Two rules hold here, of which the wider counts: of a recurrent model's layers
+				// few have a cache, so that half precision there moves less than the rounding of
+				// activations in all of them, for which a native run has its own tolerance.
+				tolerance := 1.5 * max(half.MaxVsMain, g.Exact.MaxNative)
 				if most, _ := diff(t, got16, conform.Floats(t, half.LogitsFile)); most > tolerance {
 					t.Errorf("with a half-precision cache logits differ by up to %g from llama.cpp's with one, tolerance %g", most, tolerance)
 				}
