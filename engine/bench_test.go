@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"os"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/sample"
@@ -86,6 +88,53 @@ func BenchmarkPrefill(b *testing.B) {
 				prefill()
 			}
 			b.ReportMetric(float64(b.N*len(ids))/b.Elapsed().Seconds(), "tok/s")
+		})
+	}
+}
+
+// BenchmarkTurnThree reports how long the third turn of a chat takes to its first
+// token, and what it may take: 1.2 times its share of a whole prefill and 50 ms. With
+// a template that keeps thoughts, and with one that drops them.
+func BenchmarkTurnThree(b *testing.B) {
+	for name, template := range map[string]string{"kept": thoughtsKept, "dropped": thoughtsDropped} {
+		b.Run(name, func(b *testing.B) {
+			cfg := benchConfig()
+			cfg.Raw, cfg.Template, cfg.Cache.Share, cfg.Ctx = false, template, 1, 2048
+			s := open(b, cfg)
+			m := &prompter{Arch: s.arch}
+			s.arch = m
+			text := strings.Repeat("A cat sat on a mat and saw a bird. ", 4)
+			answer := s.text.Tokenizer.EncodePrompt("<think>\n"+text+"\n</think>\n\n"+text+"<|im_end|>", nil)
+			var ttft, limit, share float64
+			for b.Loop() {
+				s.NewChat()
+				var third *backend.Run
+				for range 3 {
+					m.answers, m.logits, m.rest = append(m.answers[:0], answer), nil, nil
+					r, err := s.Generate(context.Background(), backend.Request{Text: text})
+					if err != nil || r.Err != nil {
+						b.Fatal(err, r)
+					}
+					third = r
+				}
+				n := third.Result.NPrompt
+				ids := slices.Clone(s.ids[:n])
+				if _, err := s.rewind(0); err != nil {
+					b.Fatal(err)
+				}
+				begun := time.Now()
+				for i := 0; i < n; i += s.cfg.UBatch {
+					if err := s.forward(context.Background(), ids[i:min(i+s.cfg.UBatch, n)], nil); err != nil {
+						b.Fatal(err)
+					}
+				}
+				whole := time.Since(begun).Seconds()
+				part := float64(n-third.Result.NCached) / float64(n)
+				ttft, limit, share = ttft+third.Result.TTFT.Value, limit+1.2*part*whole+0.050, share+part
+			}
+			b.ReportMetric(1e3*ttft/float64(b.N), "ttft-ms")
+			b.ReportMetric(1e3*limit/float64(b.N), "limit-ms")
+			b.ReportMetric(100*share/float64(b.N), "%-prefilled")
 		})
 	}
 }

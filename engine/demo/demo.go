@@ -10,14 +10,14 @@ import (
 	"crypto/sha256"
 	_ "embed" // the model
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
+
+	"bmoe/internal/durable"
 )
 
 //go:embed tiny-stories-moe-q8_0.gguf
@@ -54,24 +54,29 @@ func Path(ctx context.Context) (string, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // a pipe would hold up its reader
 		return "", fmt.Errorf("the demo model's place %s is taken by what is not a regular file; remove it, set %s to another folder, or name a MODEL.gguf", path, DirVariable)
 	}
+	// Where nothing can be written there are no locks either: then a copy that is
+	// there is good, and if there is none the error says why.
+	if unlock, err := durable.Lock(path+".lock", patience); err == nil {
+		defer unlock()
+	}
 	// What keeps a copy from being read does not matter here: it is replaced,
 	// and if that fails too, the error says why.
 	if ok, _ := intact(ctx, path); ok {
 		return path, nil
 	}
-	if err := write(ctx, path); err != nil {
+	durable.Sweep(dir, time.Now())
+	if err := durable.Write(path, func(w io.Writer) error { return write(ctx, w) }); err != nil {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		// Another process may have put it there meanwhile, and may hold it open
-		// in a way that does not let it be replaced.
-		if ok, _ := intact(ctx, path); ok {
-			return path, nil
-		}
-		return "", fmt.Errorf("writing the demo model to %s: %w; set %s to a folder on a drive that can be written, or name a MODEL.gguf", dir, cause(err), DirVariable)
+		return "", fmt.Errorf("the demo model: %w; set %s to a folder on a drive that can be written, or name a MODEL.gguf", err, DirVariable)
 	}
 	return path, nil
 }
+
+// patience is how long another process may take to write the model: less than a
+// second, on most drives.
+const patience = 30 * time.Second
 
 // folder returns the folder that the model is kept in.
 func folder() (string, error) {
@@ -121,83 +126,17 @@ const chunk = 1 << 20
 
 func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// write puts the model at path: under another name first, down to the drive,
-// then renamed, so that no other process and no later one sees a part of it.
-func write(ctx context.Context, path string) (err error) {
-	dir, name := filepath.Split(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	sweep(dir, name)
-	f, err := os.CreateTemp(dir, name+".*.part")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
+// write writes the model to w, until the context ends.
+func write(ctx context.Context, w io.Writer) error {
 	for rest := model; rest != ""; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		n := min(chunk, len(rest))
-		if _, err := f.WriteString(rest[:n]); err != nil {
+		if _, err := io.WriteString(w, rest[:n]); err != nil {
 			return err
 		}
 		rest = rest[n:]
 	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	// Another process may have put it there meanwhile and have opened it: a file
-	// that takes its place would be another one to it, and its reads would fail.
-	if ok, _ := intact(ctx, path); ok {
-		return os.Remove(f.Name())
-	}
-	// A link does not replace; where there are no links, or a damaged copy is in
-	// the way, a rename does.
-	if os.Link(f.Name(), path) == nil {
-		return os.Remove(f.Name())
-	}
-	if ok, _ := intact(ctx, path); ok {
-		return os.Remove(f.Name())
-	}
-	return os.Rename(f.Name(), path)
-}
-
-// abandoned is the age at which a part belongs to a process that was killed: it is
-// written to all the time until it is whole, which takes seconds.
-const abandoned = 10 * time.Minute
-
-// sweep removes parts that killed processes have left. What cannot be removed does
-// no harm but for its bytes.
-func sweep(dir, name string) {
-	parts, err := filepath.Glob(filepath.Join(dir, name+".*.part"))
-	if err != nil {
-		return // a folder that is a pattern
-	}
-	for _, part := range parts {
-		if info, err := os.Lstat(part); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > abandoned {
-			os.Remove(part)
-		}
-	}
-}
-
-// cause drops the path of a path error, which names a temporary file.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	var l *os.LinkError
-	if errors.As(err, &l) {
-		return l.Err
-	}
-	return err
+	return nil
 }
