@@ -44,8 +44,34 @@ func experiment(ctx context.Context, o *options, out *cli.Output) error {
 	}
 	p := &ab.Plan{Variants: variants, Live: live, Most: o.cells, Forward: o.order == "forward", Gate: gate,
 		Request: backend.Request{Text: prompt}}
+	p.Open = o.opener(rows)
+	p.Each = func(c *ab.Cell) {
+		what := fmt.Sprintf("round %d of at most %d", c.Round, p.Most)
+		if c.Round == 0 {
+			what = "warm-up"
+		}
+		note := ""
+		if c.Round > 0 && c.Excluded != "" {
+			note = ", left out: " + c.Excluded
+		}
+		fmt.Fprintf(os.Stderr, "%s, %s: %s tokens/s%s\n", what, term.CleanLine(variants[c.Variant].Name), c.Run.Result.DecodeTPS.Text(units.Fine, ""), note)
+	}
+	x, err := p.Run(ctx)
+	if len(x.Cells) < 2 { // nothing but the warm-up
+		return err
+	}
+	report := x.Report(live, versionText())
+	if ctx.Err() != nil {
+		ctx = context.Background() // what there is is written all the same; only a second Ctrl+C ends that
+	}
+	return errors.Join(err, o.deliver(ctx, x, report, live, out))
+}
+
+// opener returns what opens an engine with the settings of a variant. Warnings are told
+// of the first.
+func (o *options) opener(rows []backend.Setting) func(context.Context, map[string]string) (backend.Backend, error) {
 	warned := false
-	p.Open = func(ctx context.Context, values map[string]string) (backend.Backend, error) {
+	return func(ctx context.Context, values map[string]string) (backend.Backend, error) {
 		one := *o
 		for _, row := range rows {
 			if v, ok := values[row.Name]; ok {
@@ -67,26 +93,6 @@ func experiment(ctx context.Context, o *options, out *cli.Output) error {
 		warned = true
 		return s, nil
 	}
-	p.Each = func(c *ab.Cell) {
-		what := fmt.Sprintf("round %d of at most %d", c.Round, p.Most)
-		if c.Round == 0 {
-			what = "warm-up"
-		}
-		note := ""
-		if c.Round > 0 && c.Excluded != "" {
-			note = ", left out: " + c.Excluded
-		}
-		fmt.Fprintf(os.Stderr, "%s, %s: %s tokens/s%s\n", what, term.CleanLine(variants[c.Variant].Name), c.Run.Result.DecodeTPS.Text(units.Fine, ""), note)
-	}
-	x, err := p.Run(ctx)
-	if len(x.Cells) < 2 { // nothing but the warm-up
-		return err
-	}
-	report := x.Report(live, versionText())
-	if ctx.Err() != nil {
-		ctx = context.Background() // what there is is written all the same; only a second Ctrl+C ends that
-	}
-	return errors.Join(err, o.deliver(ctx, x, report, live, out))
 }
 
 // deliver writes an experiment's report, and its cells if a file is named for them.

@@ -23,6 +23,8 @@ type options struct {
 	ioTrace            string
 	computeTrace       string
 	record, play       string
+	report             string // a folder
+	yes                bool   // write it without asking
 	compare            string // a file of token rows
 	compareWith        string // the other one, an argument
 	cells, thermalGate int
@@ -146,10 +148,12 @@ func (o *options) sections() []section {
 
 	s = begin("Experiments")
 	s.text("ab", "", &o.ab, "SPEC", "answer the prompt under every combination of settings in turns and compare: 'release-mmap=off,on;io-threads=1,4'")
-	s.VarP(&intValue{dst: &o.cells, least: 1, most: maxCells}, "cells", "", "with --ab: at most so many runs of each combination; it stops before if it knows enough")
-	s.Var(&wordValue{&o.order, orders}, "order", "with --ab: both, every second round backwards, or forward")
-	s.VarP(&intValue{dst: &o.thermalGate, least: 1, most: 150}, "thermal-gate", "", "with --ab: before each run wait until the processor is at most so many degrees Celsius")
+	s.VarP(&intValue{dst: &o.cells, least: 1, most: maxCells}, "cells", "", "with --ab or --report: at most so many runs of each combination; it stops before if it knows enough")
+	s.Var(&wordValue{&o.order, orders}, "order", "with --ab or --report: both, every second round backwards, or forward")
+	s.VarP(&intValue{dst: &o.thermalGate, least: 1, most: 150}, "thermal-gate", "", "with --ab or --report: before each run wait until the processor is at most so many degrees Celsius")
 
+	s.text("report", "", &o.report, "DIR", "measure this host, its drive and the engine with the mapping kept and released, show what came of it, and write it into a folder to send (docs/windows.md)")
+	s.BoolVar(&o.yes, "yes", false, "with --report: write without asking")
 	s.text("compare", "", &o.compare, "A.csv", "hold the runs of two files of --csv against each other, the second an argument: what was set otherwise, and what came of it")
 	s.text("ppl", "", &o.ppl, "FILE", "how well the model foretells this text: negative log-likelihood in nats a token, with its standard error")
 	s.BoolVar(&o.pplStep, "ppl-step", false, "with --ppl: one token at a time, as in an answer; settings such as --drop-cold-experts act only so")
@@ -219,7 +223,7 @@ func (o *options) parse(args []string) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	return o.checkExperiment()
+	return errors.Join(o.checkExperiment(), o.checkReport())
 }
 
 // takeFlags takes the flags in their order. The last of several values holds, so
@@ -279,18 +283,18 @@ func (o *options) takeArgs(args []string) error {
 
 // check refuses what contradicts itself or would do nothing.
 func (o *options) check() error {
-	needs := [][2]string{
+	needs := [][]string{
 		{"conversation", "show-prompt"}, {"eval-decode", "eval-tokens"}, {"save-logits", "eval-tokens"},
-		{"ppl-step", "ppl"}, {"ppl-ref", "ppl"}, {"cells", "ab"}, {"order", "ab"}, {"thermal-gate", "ab"},
+		{"ppl-step", "ppl"}, {"ppl-ref", "ppl"}, {"cells", "ab", "report"}, {"order", "ab", "report"}, {"thermal-gate", "ab", "report"}, {"yes", "report"},
 		{"remote-model", "connect"}, {"connect-insecure", "connect"}, {"engine", "connect"},
 	}
 	for _, n := range needs {
-		if o.given(n[0]) && !o.given(n[1]) {
-			return cli.Usagef("--%s does nothing without --%s", n[0], n[1])
+		if o.given(n[0]) && !slices.ContainsFunc(n[1:], o.given) {
+			return cli.Usagef("--%s does nothing without --%s", n[0], strings.Join(n[1:], " or --"))
 		}
 	}
 	excludes := [][]string{
-		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"record", "connect"}, {"play", "prompt"}, {"play", "file"}, {"play", "record"}, {"play", "json"}, {"play", "progress"}, {"play", "ab"}, {"show-prompt", "tokenize", "eval-tokens", "ab", "ppl", "compare"}, {"ppl", "prompt"}, {"ppl", "file"}, {"ppl", "progress"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
+		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"record", "connect"}, {"report", "connect"}, {"report", "prompt"}, {"report", "file"}, {"report", "json"}, {"report", "progress"}, {"report", "play"}, {"play", "prompt"}, {"play", "file"}, {"play", "record"}, {"play", "json"}, {"play", "progress"}, {"play", "ab"}, {"show-prompt", "tokenize", "eval-tokens", "ab", "ppl", "compare", "report"}, {"ppl", "prompt"}, {"ppl", "file"}, {"ppl", "progress"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
 		{"conversation", "raw"}, {"conversation", "no-think"}, {"chat-template-file", "raw"}, {"no-think", "raw"},
 	}
 	for _, set := range excludes {

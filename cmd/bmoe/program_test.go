@@ -23,6 +23,7 @@ const asProgram = "BMOE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
+		tableFlags = []string{"--repeats", "1", "--seconds", "0.05", "--lanes", "1,2"}
 		programMain()
 		return
 	}

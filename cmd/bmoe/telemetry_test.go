@@ -68,6 +68,9 @@ func TestTelemetryIsDocumented(t *testing.T) {
 	if missing := undocumented(reflect.TypeFor[profile.Result](), docSection(t, "`--json`")); len(missing) > 0 {
 		t.Errorf("docs/telemetry.md does not tell of these fields of --json: %q", missing)
 	}
+	if missing := undocumented(reflect.TypeFor[reportRow](), docSection(t, "`--report`")); len(missing) > 0 {
+		t.Errorf("docs/telemetry.md does not tell of these fields of report.json: %q", missing)
+	}
 	progress := docSection(t, "`--progress`")
 	for line, is := range map[string]reflect.Type{
 		"BMOE_READY": reflect.TypeFor[readyLine](), "BMOE_BEGIN": reflect.TypeFor[beginLine](), "BMOE_PREFILL": reflect.TypeFor[prefillLine](),

@@ -91,9 +91,20 @@ func driveCounters(text []byte) (read, written int64, ok bool) {
 
 // drivesUnder returns the names of the whole drives that hold the file's data.
 func drivesUnder(path string) ([]string, error) {
+	folder, err := blockFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	names := wholeDrives(folder)
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// blockFolder returns the folder of sysfs of the block device that holds the file.
+func blockFolder(path string) (string, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
-		return nil, os.NewSyscallError("stat", err)
+		return "", os.NewSyscallError("stat", err)
 	}
 	device := st.Dev
 	if unix.Major(device) == 0 {
@@ -101,22 +112,20 @@ func drivesUnder(path string) ([]string, error) {
 		// table may know the device beneath.
 		mounts, err := os.ReadFile("/proc/self/mountinfo")
 		if err != nil {
-			return nil, fmt.Errorf("read mount table: %w", err)
+			return "", fmt.Errorf("read mount table: %w", err)
 		}
 		source, kind := mountOf(string(mounts), unix.Major(device), unix.Minor(device))
 		if !strings.HasPrefix(source, "/dev/") || unix.Stat(source, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFBLK {
-			return nil, fmt.Errorf("a file system of type %q has no block device", kind)
+			return "", fmt.Errorf("a file system of type %q has no block device", kind)
 		}
 		device = st.Rdev
 	}
 	link := fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(device), unix.Minor(device))
 	folder, err := filepath.EvalSymlinks(link)
 	if err != nil {
-		return nil, fmt.Errorf("find block device: %w", err)
+		return "", fmt.Errorf("find block device: %w", err)
 	}
-	names := wholeDrives(folder)
-	slices.Sort(names)
-	return slices.Compact(names), nil
+	return folder, nil
 }
 
 // wholeDrives goes from a block device's sysfs folder to the drives that move its

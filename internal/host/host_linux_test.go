@@ -235,3 +235,65 @@ func TestOpenDriveSaysWhyNot(t *testing.T) {
 		}
 	}
 }
+
+func TestFactsFromFiles(t *testing.T) {
+	for _, c := range []struct {
+		name, release string
+		files         map[string]string
+		want          Facts
+	}{
+		{"a laptop", "6.8.0-45-alice", map[string]string{
+			"etc/os-release": "NAME=x\nPRETTY_NAME=\"Ubuntu 24.04.1 LTS\"\n",
+			"proc/cpuinfo":   "processor\t: 0\nmodel name\t: Intel(R) Core(TM) Ultra 7 155H\nflags\t\t: fpu vme\n",
+			"sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n"},
+			Facts{System: "Ubuntu 24.04.1 LTS", Kernel: "6.8.0", CPU: "Intel(R) Core(TM) Ultra 7 155H", Huge: "madvise"}},
+		{"a guest", "6.1", map[string]string{"proc/cpuinfo": "flags : fpu hypervisor vme\n"}, Facts{Kernel: "6.1", Virtual: "a virtual machine"}},
+		{"Windows' own Linux", "5.15.153.1-microsoft-standard-WSL2", map[string]string{"proc/cpuinfo": "flags : hypervisor\n"}, Facts{Kernel: "5.15.153.1", Virtual: "WSL"}},
+		{"nothing", "", nil, Facts{}},
+	} {
+		var got Facts
+		got.readBelow(tree(t, c.files), c.release)
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
+
+// Drives are told by where they hang, through partitions and encrypted volumes.
+func TestFactsOfDrives(t *testing.T) {
+	for _, c := range []struct {
+		name, device string
+		files        map[string]string
+		links        map[string]string
+		want         FileFacts
+	}{
+		{"a partition of an NVMe drive", "devices/pci0/nvme/nvme0/nvme0n1/nvme0n1p2", map[string]string{
+			"devices/pci0/nvme/nvme0/nvme0n1/nvme0n1p2/partition":  "2\n",
+			"devices/pci0/nvme/nvme0/nvme0n1/queue/rotational":     "0\n",
+			"devices/pci0/nvme/nvme0/nvme0n1/device/model":         "WDC PC SN730 SDBQNTY-512G-1001          \n",
+			"devices/pci0/nvme/nvme0/nvme0n1/device/serial":        "20123456\n",
+			"devices/pci0/nvme/nvme0/nvme0n1/nvme0n1p2/device/any": ""}, nil,
+			FileFacts{Drive: "nvme0n1", Bus: "nvme", Model: "WDC PC SN730 SDBQNTY-512G-1001", KnowsRotating: true, KnowsEncrypted: true}},
+		{"an encrypted volume on a disk in a box", "devices/virtual/block/dm-0", map[string]string{
+			"devices/virtual/block/dm-0/dm/uuid":                           "CRYPT-LUKS2-0123\n",
+			"devices/pci0/usb2/2-1/ata1/host0/block/sda/queue/rotational":  "1\n",
+			"devices/pci0/usb2/2-1/ata1/host0/block/sda/sda1/partition":    "1\n",
+			"devices/pci0/usb2/2-1/ata1/host0/block/sda/device/no-model":   "",
+			"devices/virtual/block/dm-0/slaves/.keep-the-folder-for-links": ""},
+			map[string]string{"devices/virtual/block/dm-0/slaves/sda1": "devices/pci0/usb2/2-1/ata1/host0/block/sda/sda1"},
+			FileFacts{Drive: "sda", Bus: "usb", Rotating: true, Encrypted: true, KnowsRotating: true, KnowsEncrypted: true}},
+	} {
+		root := tree(t, c.files)
+		os.Remove(filepath.Join(root, "devices/virtual/block/dm-0/slaves/.keep-the-folder-for-links"))
+		for at, to := range c.links {
+			if err := os.Symlink(filepath.Join(root, to), filepath.Join(root, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var got FileFacts
+		got.readBlock(filepath.Join(root, c.device))
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
+		}
+	}
+}
