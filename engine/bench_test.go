@@ -103,7 +103,7 @@ func BenchmarkTurnThree(b *testing.B) {
 			s := open(b, cfg)
 			m := &prompter{Arch: s.arch}
 			s.arch = m
-			text := strings.Repeat("A cat sat on a mat and saw a bird. ", 4)
+			text := strings.Repeat("A cat sat on a mat and saw a bird. ", 3)
 			answer := s.text.Tokenizer.EncodePrompt("<think>\n"+text+"\n</think>\n\n"+text+"<|im_end|>", nil)
 			var ttft, limit, share float64
 			for b.Loop() {

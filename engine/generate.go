@@ -82,10 +82,11 @@ func (s *Session) begin(ctx context.Context, b *beginning) (*backend.Run, error)
 		return nil, err
 	}
 	// Again comes back to here.
-	if err := s.state.Mark(); err != nil {
-		return nil, err
+	for _, n := range append([]int{b.base}, s.places(ctx, ids, b)...) {
+		if err := s.state.Mark(n); err != nil {
+			return nil, err
+		}
 	}
-	b.marks = s.places(ctx, ids, b)
 	s.last, s.dropped = b, b.dropped+dropped
 	return s.run(ctx, b, ids, rendered, started)
 }
@@ -148,14 +149,14 @@ func (s *Session) rewind(n int) (int, error) {
 }
 
 // leastMark is how many ids a prompt begins with for their end to be worth a
-// mark: fewer are computed again as quickly as a batch of their own takes.
+// mark: fewer are computed again at once.
 const leastMark = 16
 
-// places returns where the prefill of ids stops to mark the state, in order: at
-// the end of what every chat with these system messages begins with, and of the
-// conversation, before the words that ask for an answer. (A mark at the end of the
-// answer follows when it is there.) Both are found by comparing ids, because
-// templates add to what they are given, and leave parts of it out.
+// places returns where the prefill of ids marks the state: at the end of what every
+// chat with these system messages begins with, and of the conversation, before the
+// words that ask for an answer. (A mark at the end of the answer follows when it is
+// there.) Both are found by comparing ids, because templates add to what they are
+// given, and leave parts of it out.
 func (s *Session) places(ctx context.Context, ids []int32, b *beginning) []int {
 	if s.cfg.Raw || s.state.Marks().Most == 0 {
 		return nil
@@ -182,7 +183,6 @@ func (s *Session) places(ctx context.Context, ids []int32, b *beginning) []int {
 			places = append(places, n)
 		}
 	}
-	slices.Sort(places)
 	return places
 }
 
@@ -234,7 +234,7 @@ func (s *Session) run(ctx context.Context, b *beginning, ids []int32, rendered s
 	}
 	asked()
 	if err == nil {
-		err = s.state.Mark() // the next turn goes on from here
+		err = s.state.Mark(len(s.ids)) // the next turn goes on from here
 	} else if ctx.Err() != nil {
 		stop, err = stopCancelled, ctx.Err() // reads fail then that a signal interrupted
 	}
@@ -271,8 +271,8 @@ func (s *Session) room(limit int) []int32 {
 	return s.idsRoom
 }
 
-// prefill computes what the state lacks of the prompt, a batch at a time. It marks the
-// state where the next turns may go back to, and leaves the logits of the last id.
+// prefill computes what the state lacks of the prompt, a batch at a time, and leaves the
+// logits of the last id.
 func (s *Session) prefill(ctx context.Context, ids []int32, b *beginning) error {
 	tell := func(done int) {
 		if f := b.request.OnPrefill; f != nil {
@@ -280,12 +280,8 @@ func (s *Session) prefill(ctx context.Context, ids []int32, b *beginning) error 
 		}
 	}
 	tell(0)
-	marks := b.marks
 	for at := b.base; at < len(ids); {
 		n := min(s.cfg.UBatch, len(ids)-at)
-		if len(marks) > 0 {
-			n = min(n, marks[0]-at)
-		}
 		var logits []float32
 		if at+n == len(ids) {
 			logits = s.logits
@@ -294,12 +290,6 @@ func (s *Session) prefill(ctx context.Context, ids []int32, b *beginning) error 
 			return err
 		}
 		at += n
-		if len(marks) > 0 && at == marks[0] {
-			marks = marks[1:]
-			if err := s.state.Mark(); err != nil {
-				return err
-			}
-		}
 		s.meter.prefilled(at - b.base)
 		tell(at - b.base)
 	}

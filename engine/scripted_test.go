@@ -58,7 +58,7 @@ type scriptedState struct{ n, cap int }
 
 func (s *scriptedState) Len() int                  { return s.n }
 func (s *scriptedState) Cap() int                  { return s.cap }
-func (s *scriptedState) Mark() error               { return nil }
+func (s *scriptedState) Mark(int) error            { return nil }
 func (s *scriptedState) Rewind(n int) (int, error) { s.n = n; return n, nil }
 func (s *scriptedState) Marks() model.Marks        { return model.Marks{} }
 func (s *scriptedState) Bytes() int64              { return 0 }

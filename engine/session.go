@@ -85,7 +85,6 @@ type beginning struct {
 	dropped      int               // turns that it had lost by then
 	held         int               // positions that the state held before
 	base         int               // positions of the state that were kept
-	marks        []int             // where its prefill stops to mark the state
 	thinking     *bool
 }
 

@@ -44,15 +44,16 @@ type recurrentState struct {
 	computed int // positions that went through Forward
 }
 
-func (s *recurrentState) Mark() error {
-	if s.dirty {
-		return errors.New("mark of a dirty state")
+func (s *recurrentState) Mark(n int) error {
+	if s.dirty || n < s.Len() {
+		return errors.New("mark of a dirty state, or of what is gone")
 	}
-	if n := s.Len(); n > 0 && !slices.Contains(s.marks, n) {
+	if n > 0 && !slices.Contains(s.marks, n) {
 		if len(s.marks) == 4 {
 			s.marks = slices.Delete(s.marks, 1, 2)
 		}
 		s.marks = append(s.marks, n)
+		slices.Sort(s.marks)
 	}
 	return nil
 }

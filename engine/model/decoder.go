@@ -38,7 +38,8 @@ type decoder struct {
 // step is a block in its layer.
 type step struct {
 	block
-	memory int    // index in the state's layers; -1: it has none
+	memory int    // index in the state's views; -1: it has none
+	guest  bool   // it reads another block's memory
 	op     string // its kind of block, as a trace calls it
 }
 
@@ -76,8 +77,9 @@ func (d *decoder) add(blocks ...block) {
 	var steps []step
 	var streamed []expert.Projection
 	for _, b := range blocks {
-		s := step{b, -1, strings.TrimPrefix(fmt.Sprintf("%T", b), "*model.")}
+		s := step{block: b, memory: -1, op: strings.TrimPrefix(fmt.Sprintf("%T", b), "*model.")}
 		if a, ok := b.(*attention); ok && a.from != nil {
+			s.guest = true
 			s.memory = slices.IndexFunc(d.specs, func(r remembering) bool { return r == remembering(a.from) })
 		} else if r, ok := b.(remembering); ok {
 			s.memory = len(d.specs)
@@ -107,12 +109,10 @@ func (d *decoder) NewState(n int, kv attn.KVType) (State, error) {
 	for _, b := range d.specs {
 		specs = append(specs, b.memory(n, kv))
 	}
-	flat, counts := flatten(specs)
-	st, err := newState(n, flat)
+	st, err := newState(n, specs)
 	if err != nil {
 		return nil, err
 	}
-	st.views = views(st.layers, counts)
 	return st, nil
 }
 
@@ -157,11 +157,7 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 			return err
 		}
 		for _, b := range steps {
-			var m layerState
-			if b.memory >= 0 {
-				m = mem.views[b.memory]
-			}
-			if err := b.add(s, m); err != nil {
+			if err := b.run(s, mem); err != nil {
 				return err
 			}
 			s.stepped(i, b.op)
@@ -171,6 +167,39 @@ func (d *decoder) Forward(ctx context.Context, st State, ids []int32, logits []f
 	d.head(logits)
 	s.stepped(-1, "head")
 	mem.commit(s.n) // last: a fault in the head's weights leaves the state dirty too
+	return nil
+}
+
+// run adds the block to the stream. Where its memory is to be marked in the middle of
+// the batch it goes up to there, has it saved, and goes on: a batch that ended there
+// would have the layers' experts read and multiplied twice.
+func (b step) run(s *stream, mem *state) error {
+	if b.memory < 0 {
+		return b.add(s, nil)
+	}
+	view := mem.views[b.memory]
+	if b.guest || !mem.cuts(b.memory) {
+		return b.add(s, view)
+	}
+	s.settle() // what mixers keep of a batch they keep for the whole of it
+	whole := *s
+	defer func() { s.n, s.pos, s.ids, s.x, s.y = whole.n, whole.pos, whole.ids, whole.x, whole.y }()
+	for from, i := 0, 0; from < whole.n; i++ {
+		to := whole.n
+		if i < len(mem.taking) {
+			to = mem.taking[i].n - whole.pos
+		}
+		s.n, s.pos, s.ids = to-from, whole.pos+from, whole.ids[from:to]
+		s.x, s.y = whole.x[from*s.width():], whole.y[from*s.embd:]
+		if err := b.add(s, view); err != nil {
+			return err
+		}
+		s.settle()
+		if i < len(mem.taking) {
+			mem.take(b.memory, mem.taking[i])
+		}
+		from = to
+	}
 	return nil
 }
 

@@ -41,7 +41,7 @@ func TestLongPrompts(t *testing.T) {
 					if err := m.arch.Forward(t.Context(), st, ids[i:i+n], logits[i*vocab:][:n*vocab]); err != nil {
 						t.Fatal(err)
 					}
-					if err := st.Mark(); err != nil {
+					if err := st.Mark(st.Len()); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -48,7 +48,7 @@ func TestRecurrentLayersGoBack(t *testing.T) {
 			}
 			st := open()
 			forward(st, ids[:5])
-			if err := st.Mark(); err != nil {
+			if err := st.Mark(st.Len()); err != nil {
 				t.Fatal(err)
 			}
 			var saved bytes.Buffer

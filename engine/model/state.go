@@ -18,10 +18,11 @@ type State interface {
 	Len() int
 	// Cap returns the number of positions that it has room for.
 	Cap() int
-	// Mark makes the present length one that Rewind can go back to. Only a few
-	// marks are kept: the first one, at the end of what chats have in common,
-	// and the newest. On a dirty state it is an error.
-	Mark() error
+	// Mark makes n a length that Rewind can go back to: the present one at once, a
+	// later one when a Forward comes by it, and a Rewind forgets those that are to
+	// come. Only a few marks are kept: the first one, at the end of what chats have
+	// in common, and the newest. On a dirty state it is an error.
+	Mark(n int) error
 	// Rewind forgets the positions from n on, or from the nearest mark before n
 	// where a layer cannot forget so few, and returns the length that is left.
 	// The empty state is always within reach.
@@ -88,11 +89,14 @@ type layerSpec interface {
 type state struct {
 	layers []layerState
 	views  []layerState   // what each block remembers: a layer, or several as parts
+	counts []int          // of each view, how many layers it is
 	memory *flashio.Arena // off the Go heap; pages are touched as positions reach them
 	n, cap int
 	dirty  bool // a Forward has begun that has not ended well
 
 	marks      []mark         // in the order of their positions
+	planned    []int          // lengths to come that are to be marked, in order
+	taking     []mark         // those that the Forward in progress comes by
 	free       [][]byte       // pieces of markMemory for more marks
 	markMemory *flashio.Arena // mostMarks pieces of markBytes; nil if no layer needs marks
 	markBytes  int            // of one mark, all layers
@@ -105,9 +109,11 @@ type mark struct {
 	bytes []byte // a piece of markMemory
 }
 
-// newState returns an empty state with room for n positions.
+// newState returns an empty state with room for n positions, of blocks that remember
+// what specs say.
 func newState(n int, specs []layerSpec) (_ *state, err error) {
 	s := &state{cap: n}
+	specs, s.counts = flatten(specs)
 	defer func() {
 		if err != nil {
 			s.Close() // the error that matters is the first
@@ -136,6 +142,7 @@ func newState(n int, specs []layerSpec) (_ *state, err error) {
 		s.layers = append(s.layers, l)
 		s.markBytes += align(l.markBytes())
 	}
+	s.views = views(s.layers, s.counts)
 	if s.markBytes > 0 {
 		// One mark is kept whatever it takes: without any, each turn of a chat
 		// would compute the whole of it again.
@@ -178,28 +185,69 @@ func (s *state) begin(n int) (pos int, err error) {
 	case n > s.cap-s.n:
 		return 0, fmt.Errorf("%d positions after %d exceed the state's room for %d", n, s.n, s.cap)
 	}
+	for len(s.planned) > 0 && s.planned[0] <= s.n+n {
+		s.taking = append(s.taking, mark{n: s.planned[0], bytes: s.freeMark()})
+		s.planned = s.planned[1:]
+	}
 	s.dirty = true
 	return s.n, nil
 }
 
 // commit ends a Forward that went well.
-func (s *state) commit(n int) { s.n, s.dirty = s.n+n, false }
+func (s *state) commit(n int) {
+	s.n, s.dirty = s.n+n, false
+	s.marks, s.taking = append(s.marks, s.taking...), s.taking[:0]
+}
 
-func (s *state) Mark() error {
+// cuts reports whether a block must stop at the marks that are being taken, since
+// some of its view is not there any more when it has gone on.
+func (s *state) cuts(view int) bool {
+	if len(s.taking) == 0 {
+		return false
+	}
+	first := s.first(view)
+	return slices.ContainsFunc(s.layers[first:first+s.counts[view]], func(l layerState) bool { return l.markBytes() > 0 })
+}
+
+// first returns the number of the first layer of a view.
+func (s *state) first(view int) (n int) {
+	for _, c := range s.counts[:view] {
+		n += c
+	}
+	return n
+}
+
+// take saves a view, whose block has come to the length of m, in m.
+func (s *state) take(view int, m mark) {
+	first, rest := s.first(view), m.bytes
+	for i, l := range s.layers[:first+s.counts[view]] {
+		size := l.markBytes()
+		if i >= first {
+			l.save(rest[:size])
+		}
+		rest = rest[align(size):]
+	}
+}
+
+func (s *state) Mark(n int) error {
 	switch {
 	case s.dirty:
 		return errDirty
-	case s.mostMarks == 0 || s.n == 0:
+	case n < s.n || n > s.cap:
+		return fmt.Errorf("mark length %d of a state of %d positions with room for %d", n, s.n, s.cap)
+	case s.mostMarks == 0 || n == 0:
 		return nil // within reach without
+	case n > s.n:
+		if i, have := slices.BinarySearch(s.planned, n); !have {
+			s.planned = slices.Insert(s.planned, i, n)
+		}
+		return nil
 	case len(s.marks) > 0 && s.marks[len(s.marks)-1].n == s.n:
 		return nil
 	}
 	m := mark{n: s.n, bytes: s.freeMark()}
-	rest := m.bytes
-	for _, l := range s.layers {
-		size := l.markBytes()
-		l.save(rest[:size])
-		rest = rest[align(size):]
+	for view := range s.counts {
+		s.take(view, m)
 	}
 	s.marks = append(s.marks, m)
 	return nil
@@ -208,15 +256,17 @@ func (s *state) Mark() error {
 // freeMark returns the memory for one more mark. If there is none left, the
 // oldest gives way but for the first, which is what chats have in common.
 func (s *state) freeMark() []byte {
-	if len(s.marks) == s.mostMarks {
-		at := min(1, len(s.marks)-1)
-		b := s.marks[at].bytes
-		s.marks = slices.Delete(s.marks, at, at+1)
+	if last := len(s.free) - 1; last >= 0 {
+		b := s.free[last]
+		s.free = s.free[:last]
 		return b
 	}
-	last := len(s.free) - 1
-	b := s.free[last]
-	s.free = s.free[:last]
+	list, at := &s.marks, min(1, s.mostMarks-1)
+	if at >= len(s.marks) { // the others are being taken
+		list, at = &s.taking, at-len(s.marks)
+	}
+	b := (*list)[at].bytes
+	*list = slices.Delete(*list, at, at+1)
 	return b
 }
 
@@ -224,6 +274,11 @@ func (s *state) Rewind(n int) (reached int, err error) {
 	if n < 0 || n > s.n {
 		return s.n, fmt.Errorf("rewind a state of %d positions to %d", s.n, n)
 	}
+	s.planned = s.planned[:0]
+	for _, m := range s.taking { // by a Forward that failed
+		s.free = append(s.free, m.bytes)
+	}
+	s.taking = s.taking[:0]
 	if n == s.n && !s.dirty {
 		return n, nil
 	}

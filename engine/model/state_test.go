@@ -103,7 +103,7 @@ func TestRewindGoesBackToMarks(t *testing.T) {
 		}
 		digests[n] = layer.digest()
 		if mark {
-			if err := s.Mark(); err != nil {
+			if err := s.Mark(s.Len()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -164,7 +164,7 @@ func TestFailedForwardLeavesTheStateDirty(t *testing.T) {
 	s := hybrid(t, 24)
 	layer := s.layers[1].(*digestLayer)
 	forward(t, s, false, 1, 2, 3)
-	if err := s.Mark(); err != nil {
+	if err := s.Mark(s.Len()); err != nil {
 		t.Fatal(err)
 	}
 	want := layer.digest()
@@ -176,7 +176,7 @@ func TestFailedForwardLeavesTheStateDirty(t *testing.T) {
 	if _, err := s.begin(1); !errors.Is(err, errDirty) {
 		t.Errorf("a dirty state goes on: %v", err)
 	}
-	if err := s.Mark(); !errors.Is(err, errDirty) {
+	if err := s.Mark(s.Len()); !errors.Is(err, errDirty) {
 		t.Errorf("a dirty state is marked: %v", err)
 	}
 	// Where it stands it cannot stay: the recurrent layer has seen too much.
@@ -207,7 +207,7 @@ func TestMarksAreBounded(t *testing.T) {
 	s.layers[1].(*digestLayer).mem = s.layers[1].(*digestLayer).mem[:8] // less to copy
 	for i := range int32(3) {
 		forward(t, s, false, i)
-		if err := s.Mark(); err != nil {
+		if err := s.Mark(s.Len()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestSavedStateGoesOn(t *testing.T) {
 	}
 	to := hybrid(t, 24, windowed)
 	forward(t, to, false, 9, 9, 9)
-	if err := to.Mark(); err != nil {
+	if err := to.Mark(to.Len()); err != nil {
 		t.Fatal(err)
 	}
 	if err := to.Load(bytes.NewReader(file.Bytes())); err != nil || to.Len() != 70 || to.Marks().Kept != 0 {
