@@ -375,6 +375,7 @@ func (s *Session) forward(ctx context.Context, ids []int32, logits []float32) er
 		s.tracing.begin(ids, len(s.ids))
 		defer s.tracing.flush()
 	}
+	s.meter.pass(len(ids))
 	if err := flashio.Guard(f.guarded); err != nil {
 		return err
 	}

@@ -41,6 +41,7 @@ type meter struct {
 	session *Session
 	rec     *profile.Recorder
 	layers  model.Observer // hears of every layer while there is a run
+	costs   layerCosts     // of the run's decoded tokens
 	process *host.Process
 	thermal *host.Thermal
 	load    *host.Load
@@ -118,6 +119,7 @@ func (m *meter) close() error {
 func (m *meter) opened(s *Session) {
 	m.session = s
 	m.layers.Layer = m.layer
+	m.costs.init(s.arch.Info().Layers)
 	m.loaded = clock.Now() - m.opening
 	info := s.arch.Info()
 	shape := s.shape
@@ -255,6 +257,7 @@ func (m *meter) begin(start profile.Start) {
 	m.surround(&m.part, true)
 	m.seen = m.part
 	m.gauge()
+	m.costs.begin()
 	m.rec.Begin(start, &m.gauges)
 	s.compute.Watch(&m.layers)
 }
@@ -265,9 +268,20 @@ func (m *meter) prefilled(done int) {
 	m.maybeLook()
 }
 
+// pass is told of a pass over so many tokens.
+func (m *meter) pass(tokens int) {
+	if m.costs.single = m.costs.on && tokens == 1; m.costs.single {
+		m.session.compute.Pool.Times(&m.costs.last)
+	}
+}
+
 // layer hears of every layer's end: a batch can take seconds, and the screen
 // should move while it does.
 func (m *meter) layer(layer, tokens int) {
+	if m.costs.single {
+		m.session.compute.Pool.Times(&m.times)
+		m.costs.add(layer, &m.times)
+	}
 	if m.maybeLook() {
 		m.rec.Prefilled(len(m.session.ids) - m.base + tokens*(layer+1)/m.session.arch.Info().Layers)
 	}
@@ -279,6 +293,7 @@ func (m *meter) first() {
 	m.endPart()
 	m.read()
 	m.rec.First(&m.reading)
+	m.costs.on = true
 	if s := m.session.streamer; s != nil {
 		s.CountCurve(true)
 	}
@@ -297,6 +312,7 @@ func (m *meter) token(id int32, r *profile.Record) {
 // end closes a run's account.
 func (m *meter) end() {
 	m.session.compute.Unwatch(&m.layers)
+	m.costs.on = false
 	m.endPart()
 	if m.running != nil {
 		m.running.Leave()

@@ -95,6 +95,7 @@ var (
 	_ backend.History    = (*Session)(nil)
 	_ backend.Scorer     = (*Session)(nil)
 	_ backend.Keeper     = (*Session)(nil)
+	_ backend.Residency  = (*Session)(nil)
 	_ backend.Observable = (*Session)(nil)
 )
 
@@ -131,6 +132,18 @@ func (s *Session) History(from int64, dst []profile.Record) int {
 // called at any time from any goroutine.
 func (s *Session) Chain(record int64, dst []profile.Miss) (int, bool) {
 	return s.meter.rec.Chain(record, dst)
+}
+
+// Experts tells where the experts are and what the layers cost. It may be called at any
+// time from any goroutine.
+func (s *Session) Experts(dst *profile.ExpertMap) {
+	if s.streamer == nil {
+		dst.Reset(s.arch.Info().Layers, 0)
+	} else {
+		s.streamer.Experts(dst)
+	}
+	s.meter.costs.read(dst)
+	dst.NoStall = s.streamer == nil
 }
 
 // NewChat forgets the conversation; the expert cache stays as it is.

@@ -63,6 +63,14 @@ type Chains interface {
 	Chain(record int64, dst []profile.Miss) (int, bool)
 }
 
+// Residency is a Backend that knows which experts are in memory.
+type Residency interface {
+	// Experts copies out where every expert is and what happened to it last, and what
+	// each layer cost. Like Snapshot it may be called at any time, from any goroutine; the
+	// same map is best given again, since its memory is kept.
+	Experts(*profile.ExpertMap)
+}
+
 // Recordable is a Backend whose session can be written down, for Played to play.
 type Recordable interface {
 	// Record has all runs from now on written to a new file. It is called between runs.

@@ -52,10 +52,11 @@ type beginning struct {
 }
 
 var (
-	_ backend.Backend = (*Either)(nil)
-	_ backend.Tunable = (*Either)(nil)
-	_ backend.History = (*Either)(nil)
-	_ backend.Keeper  = (*Either)(nil)
+	_ backend.Backend   = (*Either)(nil)
+	_ backend.Tunable   = (*Either)(nil)
+	_ backend.History   = (*Either)(nil)
+	_ backend.Keeper    = (*Either)(nil)
+	_ backend.Residency = (*Either)(nil)
 )
 
 // New puts two engines together; name says which answers first: backend.Local or
@@ -137,6 +138,15 @@ func (e *Either) Snapshot(dst *profile.Snapshot) { e.at.Load().Snapshot(dst) }
 // History copies the records of the engine in force.
 func (e *Either) History(from int64, dst []profile.Record) int {
 	return e.at.Load().History(from, dst)
+}
+
+// Experts tells of the experts of the engine in force; a server has none that are known.
+func (e *Either) Experts(dst *profile.ExpertMap) {
+	if r, ok := e.at.Load().Engine.(backend.Residency); ok {
+		r.Experts(dst)
+	} else {
+		dst.Reset(0, 0)
+	}
 }
 
 // Warnings returns what opening both had to say.

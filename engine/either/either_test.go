@@ -103,6 +103,25 @@ func switchTo(t *testing.T, e *Either, name string) {
 	}
 }
 
+// mapped is cold with experts.
+type mapped struct{ cold }
+
+func (mapped) Experts(dst *profile.ExpertMap) { dst.Reset(2, 3) }
+
+// Experts are those of the engine in force, and none where that knows of none.
+func TestExpertsOfTheEngineInForce(t *testing.T) {
+	near, far := &words{}, &words{name: "server"}
+	e := New(mapped{cold{near}}, far, backend.Local)
+	var m profile.ExpertMap
+	if e.Experts(&m); len(m.Cells) != 6 {
+		t.Errorf("%d cells of the model here", len(m.Cells))
+	}
+	switchTo(t, e, backend.Elsewhere)
+	if e.Experts(&m); len(m.Cells) != 0 || m.Experts != 0 {
+		t.Errorf("%d cells of a server", len(m.Cells))
+	}
+}
+
 // What one engine was asked the other is asked too, from the same conversation, and
 // the runs are compared.
 func TestTheSamePromptOnBoth(t *testing.T) {

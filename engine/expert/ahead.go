@@ -22,6 +22,7 @@ func (s *Streamer) readAhead(k policy.Key) bool {
 // startAhead starts the reads of an expert as speculation, which demand overtakes in
 // the reader's queue. There is a slot for it. mu is held.
 func (s *Streamer) startAhead(k policy.Key, from Origin) {
+	s.census.early(k, true)
 	sl := s.take(k)
 	sl.ahead, sl.origin, sl.place = true, from, len(sl.pool.aheads)
 	sl.pool.aheads = append(sl.pool.aheads, sl)
@@ -35,7 +36,8 @@ func (s *Streamer) startAhead(k policy.Key, from Origin) {
 }
 
 // noLongerAhead takes a slot out of those that were read ahead. mu is held.
-func (sl *slot) noLongerAhead() {
+func (s *Streamer) noLongerAhead(sl *slot) {
+	s.census.early(sl.key, false)
 	list := sl.pool.aheads
 	last := list[len(list)-1]
 	list[sl.place], last.place = last, sl.place
@@ -65,7 +67,7 @@ func (s *Streamer) doneAhead(sl *slot, err error) {
 // are not over. What failed or was taken back is read anew. mu is held.
 func (s *Streamer) promote(sl *slot) int {
 	sl.useless = false
-	sl.noLongerAhead()
+	s.noLongerAhead(sl)
 	n := sl.pending
 	s.flying -= n
 	size := s.shape.Bytes[s.shape.Layer(sl.key)]

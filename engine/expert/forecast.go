@@ -92,6 +92,7 @@ func (s *Streamer) Tokens(ids []int32) {
 	f := &s.fore
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.census.pass(len(ids))
 	s.links.pass(len(ids))
 	if !f.on() {
 		return

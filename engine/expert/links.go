@@ -12,17 +12,15 @@ import (
 // links writes down how each expert came that a single token missed. The streamer's
 // mu guards what reads fill in.
 type links struct {
-	shape  policy.Shape
-	token  int32   // tokens until and with those of the pass
-	gone   []int32 // by key: token for which it was evicted; 0: it never was
+	census *census // who was evicted when
 	asked  int64   // when the batch's misses were asked for; 0: they are not written down
 	behind int     // of the batch's misses so far, those that had reads to wait for
 	misses []profile.Miss
 	single bool // the pass is of one token
 }
 
-func (l *links) init(s policy.Shape) {
-	l.shape, l.gone = s, make([]int32, s.Keys())
+func (l *links) init(s policy.Shape, c *census) {
+	l.census = c
 	n := 0
 	for _, b := range s.Bytes {
 		if b > 0 {
@@ -32,34 +30,24 @@ func (l *links) init(s policy.Shape) {
 	l.misses = make([]profile.Miss, 0, n)
 }
 
-func (l *links) empty() { clear(l.gone) }
-
 // pass begins a pass over n tokens.
 func (l *links) pass(n int) {
-	l.token += int32(n)
 	l.misses, l.single = l.misses[:0], n == 1
 }
 
-// evicted notes who gives up a slot for a batch.
-func (l *links) evicted(steps []policy.Step) {
-	l.asked, l.behind = 0, 0
-	for i := range steps {
-		if k := steps[i].Evicted; k != policy.None {
-			l.gone[k] = l.token
-		}
-	}
-}
+// batch begins another layer.
+func (l *links) batch() { l.asked, l.behind = 0, 0 }
 
 // missed writes down an expert for which the batch has a slot now.
 func (l *links) missed(sl *slot) {
 	if sl.link = -1; !l.single || len(l.misses) == cap(l.misses) {
 		return
 	}
-	layer := l.shape.Layer(sl.key)
-	m := profile.Miss{Layer: uint16(layer), Expert: uint16(sl.key - l.shape.Key(layer, 0)), Away: profile.NeverThere,
+	layer := l.census.shape.Layer(sl.key)
+	m := profile.Miss{Layer: uint16(layer), Expert: uint16(sl.key - l.census.shape.Key(layer, 0)), Away: profile.NeverThere,
 		Behind: uint8(min(l.behind, math.MaxUint8)), Early: !sl.user.fresh}
-	if at := l.gone[sl.key]; at > 0 {
-		m.Away = uint16(min(l.token-at, profile.LongAway))
+	if age, ok := l.census.goneFor(sl.key); ok {
+		m.Away = uint16(min(age, profile.LongAway))
 	}
 	if !sl.arrived() {
 		l.behind++

@@ -10,6 +10,7 @@ import (
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/stats"
+	"bmoe/profile"
 )
 
 // Options are the choices of a Streamer.
@@ -55,6 +56,7 @@ type Streamer struct {
 	ahead  int64
 	vocab  int
 	fore   forecast
+	census census
 	links  links
 	bank   []int32 // all experts of the layer, if whole layers are read
 	notes  []Note  // by expert, of the latest batch; nil: nobody wants them
@@ -105,7 +107,8 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 		s.bank = make([]int32, 0, l.Experts)
 	}
 	s.fore.init(shape)
-	s.links.init(shape)
+	s.census.init(shape, o.Policy)
+	s.links.init(shape, &s.census)
 	pools := s.dir.Pools()
 	for i, n := range pools.Bytes {
 		// Beside its most residents a pool holds what is read ahead, never more
@@ -143,7 +146,10 @@ func (s *Streamer) SetOverlap(on bool) { s.batch.serial = !on }
 
 // SetPolicy changes which experts are given up; those that are there stay. No batch
 // may be open.
-func (s *Streamer) SetPolicy(p policy.Policy) { s.dir.SetPolicy(p) }
+func (s *Streamer) SetPolicy(p policy.Policy) {
+	s.dir.SetPolicy(p)
+	s.census.follow(p)
+}
 
 // Acquire implements Source.
 func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
@@ -159,13 +165,14 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	if s.notes != nil {
 		s.note(layer)
 	}
-	s.links.evicted(b.plan.Steps)
+	s.links.batch()
 	hits := 0
 	b.begin(layer, len(b.plan.Steps))
 	if s.bank != nil {
 		b.unused = b.n - wanted
 		b.left.Store(int32(wanted))
 	}
+	s.census.visit(b.plan.Steps[:b.n], b.n-b.unused)
 	for i, step := range b.plan.Steps {
 		it := &b.items[i]
 		it.key, it.expert, it.late, it.fresh = step.Key, int32(int(step.Key)-layer*s.layout.Experts), false, false
@@ -206,7 +213,7 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 func (s *Streamer) wholeLayer(ids []int32) (wanted int) {
 	for k, sl := range s.slotOf {
 		if sl != nil {
-			s.dir.Forget(policy.Key(k))
+			s.forget(policy.Key(k), profile.GoneLayer)
 			s.give(sl)
 		}
 	}
@@ -275,11 +282,11 @@ func (s *Streamer) take(k policy.Key) *slot {
 
 // give frees a slot that no read is on its way into. mu is held.
 func (s *Streamer) give(sl *slot) {
+	if sl.ahead {
+		s.noLongerAhead(sl)
+	}
 	s.slotOf[sl.key] = nil
 	sl.key, sl.user = policy.None, nil
-	if sl.ahead {
-		sl.noLongerAhead()
-	}
 	sl.pool.free = append(sl.pool.free, sl)
 }
 
@@ -487,7 +494,7 @@ func (s *Streamer) settle(b *Batch) {
 			continue
 		}
 		if !mine || !sl.arrived() {
-			s.dir.Forget(it.key)
+			s.forget(it.key, profile.GoneFailed)
 			if mine {
 				s.give(sl)
 			}
@@ -495,11 +502,19 @@ func (s *Streamer) settle(b *Batch) {
 	}
 }
 
+// forget takes an expert out of the cache that nobody has pushed out.
+func (s *Streamer) forget(k policy.Key, why uint8) {
+	if s.dir.IsResident(k) {
+		s.dir.Forget(k)
+		s.census.evicted(k, why, policy.None)
+	}
+}
+
 // Empty forgets all residents and counters; the memory stays.
 func (s *Streamer) Empty() {
 	s.recall()
 	s.dir.Empty()
-	s.links.empty()
+	s.census.empty()
 	s.curve.Empty()
 	for _, p := range s.pools {
 		p.free = p.free[:0]
@@ -523,6 +538,7 @@ func (s *Streamer) Resize(budget, reserve int64) error {
 	old, oldAhead := s.dir.Budget(), s.ahead
 	s.ahead = reserve
 	for _, k := range s.dir.Resize(budget - s.ahead) {
+		s.census.evicted(k, profile.GoneShrunk, policy.None)
 		s.give(s.slotOf[k])
 	}
 	if err := s.grow(); err != nil {

@@ -25,6 +25,7 @@ type Backend struct {
 	base    profile.Snapshot // as it was told of last; live is that, moved to this machine's clock
 	records []profile.Record
 	chains  []chain
+	experts experts
 }
 
 type chain struct {
@@ -34,12 +35,13 @@ type chain struct {
 
 // A recording is all of this.
 var (
-	_ backend.Backend = (*Backend)(nil)
-	_ backend.Tunable = (*Backend)(nil)
-	_ backend.History = (*Backend)(nil)
-	_ backend.Chains  = (*Backend)(nil)
-	_ backend.Played  = (*Backend)(nil)
-	_ backend.Moments = (*Backend)(nil)
+	_ backend.Backend   = (*Backend)(nil)
+	_ backend.Tunable   = (*Backend)(nil)
+	_ backend.History   = (*Backend)(nil)
+	_ backend.Chains    = (*Backend)(nil)
+	_ backend.Played    = (*Backend)(nil)
+	_ backend.Moments   = (*Backend)(nil)
+	_ backend.Residency = (*Backend)(nil)
 )
 
 // Open opens a recording. An error is one line that names the file.
@@ -49,6 +51,7 @@ func Open(path string) (*Backend, error) {
 		return nil, err
 	}
 	b := &Backend{r: r}
+	b.experts.init(r)
 	if first := r.runs[0]; len(first.steps) > 0 && first.steps[0].state != nil {
 		b.show(&first.steps[0], 0)
 		b.live.Phase = profile.Idle
@@ -113,6 +116,13 @@ func (b *Backend) Chain(record int64, dst []profile.Miss) (int, bool) {
 		return 0, false
 	}
 	return copy(dst, b.chains[record].misses), true
+}
+
+// Experts implements backend.Residency: what the routes and misses up to now tell.
+func (b *Backend) Experts(dst *profile.ExpertMap) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.experts.read(dst)
 }
 
 // Moment implements backend.Moments: the recording is read again up to there.
@@ -193,11 +203,15 @@ func (b *Backend) rewind() {
 	}
 	b.records, b.chains = b.records[:n], b.chains[:n]
 	b.base = profile.Snapshot{}
+	b.experts.init(b.r)
 	// Changes are told of since the beginning.
 	for _, r := range b.r.runs[:b.next-1] {
+		b.experts.begin(r)
 		for i := range r.steps {
-			if r.steps[i].state != nil {
-				b.change(r.steps[i].state)
+			if s := &r.steps[i]; s.state != nil {
+				b.change(s.state)
+			} else {
+				b.experts.token(s.token, b.base.Cache.Policy)
 			}
 		}
 	}
@@ -211,6 +225,9 @@ func (b *Backend) play(ctx context.Context, r *run, ask backend.Request) *backen
 	defer timer.Stop()
 	var last *profile.Record
 	out := &backend.Run{Prompt: r.Prompt, When: time.Now()}
+	b.mu.Lock()
+	b.experts.begin(r)
+	b.mu.Unlock()
 	stopped := false
 	var walls []float32
 	for i := range r.steps {
@@ -282,6 +299,7 @@ func (b *Backend) show(s *step, began int64) {
 		return
 	}
 	t := s.token
+	b.experts.token(t, b.base.Cache.Policy)
 	if t.record == nil {
 		return
 	}

@@ -48,6 +48,7 @@ type header struct {
 	Warnings []string          `json:"warnings"`
 	Snapshot []string          `json:"snapshot"` // leaves
 	Record   []string          `json:"record"`
+	Experts  layout            `json:"experts"`
 }
 
 // beginning is what a run begins with.

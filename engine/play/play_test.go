@@ -85,6 +85,7 @@ func TestARecordingPlays(t *testing.T) {
 		t.Fatalf("%q, %+v", got, b.Info())
 	}
 	var live, then profile.Snapshot
+	var real, rebuilt profile.ExpertMap
 	for i, text := range b.Prompts() {
 		got := hear(t, func(f func(backend.Delta)) (*backend.Run, error) {
 			return b.Generate(context.Background(), backend.Request{Text: text, OnDelta: f})
@@ -97,6 +98,9 @@ func TestARecordingPlays(t *testing.T) {
 			t.Errorf("run %d: %+v, was %+v", i, g, w)
 		}
 	}
+	s.Experts(&real)
+	b.Experts(&rebuilt)
+	sameExperts(t, &real, &rebuilt)
 	b.Snapshot(&live)
 	s.Snapshot(&then)
 	if live.Count != then.Count || live.Sum != then.Sum || live.Cache != then.Cache || live.Mean != then.Mean || live.Tokens != then.Tokens || live.Model != then.Model {
@@ -132,6 +136,8 @@ func TestARecordingPlays(t *testing.T) {
 	if b.Snapshot(&live); again.text != want[2].text || live.Count != int64(n) {
 		t.Errorf("once more: %q and %d tokens", again.text, live.Count)
 	}
+	b.Experts(&rebuilt)
+	sameExperts(t, &real, &rebuilt)
 	lines, err := backend.Why(b, 0)
 	if err != nil || len(lines) < 3 {
 		t.Errorf("%q, %v", lines, err)
@@ -251,4 +257,33 @@ func FuzzParse(f *testing.F) {
 		var s profile.Snapshot
 		p.Moment(int64(r.tokens)+1, &s) // shows every step
 	})
+}
+
+// sameExperts checks what can be rebuilt of a map: of the last run's decoding who was used
+// and read when, and of those that did not go unseen that they are there.
+func sameExperts(t *testing.T, real, rebuilt *profile.ExpertMap) {
+	t.Helper()
+	if !rebuilt.Rebuilt || !rebuilt.Estimated || rebuilt.Token != real.Token || rebuilt.Experts != real.Experts || len(rebuilt.Layers) != len(real.Layers) {
+		t.Fatalf("token %d of %d, %d experts of %d", rebuilt.Token, real.Token, rebuilt.Experts, real.Experts)
+	}
+	seen, stall := 0, int64(0)
+	for i := range real.Cells {
+		w, g := &real.Cells[i], &rebuilt.Cells[i]
+		if g.Used == 0 {
+			continue // in the prompt alone, of which routes are not kept
+		}
+		seen++
+		if g.Used != w.Used || g.Read > 0 && g.Read != w.Read || g.Uses > w.Uses || g.Reads > w.Reads || w.State == profile.Resident && g.State != profile.Resident {
+			t.Errorf("expert %d: %+v, was %+v", i, *g, *w)
+		}
+		if g.State == profile.Absent && w.State == profile.Resident {
+			t.Errorf("expert %d was there", i)
+		}
+	}
+	for i := range rebuilt.Layers {
+		stall += rebuilt.Layers[i].Stall
+	}
+	if seen == 0 || stall == 0 {
+		t.Errorf("%d experts seen, %d ns of waiting", seen, stall)
+	}
 }

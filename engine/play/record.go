@@ -56,6 +56,7 @@ func (s *Session) Record(path string) error {
 			h.Settings = append(h.Settings, row)
 		}
 	}
+	h.Experts = layoutOf(s.Session)
 	line, err := json.Marshal(h)
 	if err != nil {
 		return fmt.Errorf("record: %w", err)
