@@ -114,17 +114,58 @@ func TestRecordedTracesValidate(t *testing.T) {
 	}
 }
 
+// Whatever is wrong with a file is told in one line that names the file and the line.
+func TestDamagedTracesAreNamed(t *testing.T) {
+	good, err := os.ReadFile(recorded(t, same))
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := string(good)
+	reads := "# io_trace v1\nturn,phase,step,layer,expert,proj,lane,spec,offset,req_bytes,read_bytes,latency_ns\n0,1,2,3,4,5,1,1,0,1048576,1048576,2000000\n"
+	steps := "# compute_trace v1\nturn,phase,step,seq,layer,op,name,wall_ns,majflt\n0,1,2,0,,embed,embed,1000000,\n0,1,2,1,0,moe,blk.0.moe,3000000,1\n"
+	last := func(s string) string { return s[strings.LastIndex(s[:len(s)-1], "\n")+1:] }
+	for want, text := range map[string]string{
+		"t.csv: line 1: not a route trace":                               strings.SplitAfterN(route, "\n", 2)[1],
+		"t.csv: line 14: turn 0, step 1, layer 1, slot 1 comes twice":    route + last(route),
+		"t.csv: line 14: turn 0, step 0, layer 0, slot 0: phase 0 comes": route + "0,0,0,0,0,1,0.5,0\n",
+		"t.csv: line 14: 2 cells":                                        route + "0,1\n",
+	} {
+		expectLine(t, want, text)
+	}
+	expectLine(t, "t.csv: line 4: layer 3, expert 4, proj 5 comes twice", reads+last(reads))
+	expectLine(t, "t.csv: line 4: turn 0, phase 0, step 2 comes after", reads+strings.Replace(last(reads), "0,1,2", "0,0,2", 1))
+	expectLine(t, "t.csv: line 2: the column op is missing", strings.Replace(steps, ",op,", ",what,", 1))
+	expectLine(t, "t.csv: line 5: seq 1 comes after seq 1", steps+last(steps))
+	// What does no harm.
+	for _, text := range []string{route, reads, steps} {
+		for _, text := range []string{strings.ReplaceAll(text, "\n", "\r\n"), text + last(text)[:5]} {
+			if code, _, errs := command(written(t, text)); code != 0 || errs != "" {
+				t.Errorf("%d, %s of %q", code, errs, text)
+			}
+		}
+	}
+}
+
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(conform.TempDir(t), "t.csv")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func expectLine(t *testing.T, want, text string) {
+	t.Helper()
+	if code, out, errs := command(written(t, text)); code != 1 || out != "" || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, want) {
+		t.Errorf("%d, %q, %q, want %q", code, out, errs, want)
+	}
+}
+
 // Traces of reads and of computing are added up.
 func TestOtherTraces(t *testing.T) {
-	write := func(text string) string {
-		path := filepath.Join(conform.TempDir(t), "t.csv")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	reads := write("# io_trace v1\nturn,phase,step,layer,expert,proj,lane,spec,offset,req_bytes,read_bytes,latency_ns\n0,1,2,3,4,5,1,1,0,1048576,1048576,2000000\n")
-	steps := write("# compute_trace v1\nturn,phase,step,seq,layer,op,name,wall_ns,majflt\n0,1,2,0,,embed,embed,1000000,\n0,1,2,1,0,moe,blk.0.moe,3000000,1\n")
+	reads := written(t, "# io_trace v1\nturn,phase,step,layer,expert,proj,lane,spec,offset,req_bytes,read_bytes,latency_ns\n0,1,2,3,4,5,1,1,0,1048576,1048576,2000000\n")
+	steps := written(t, "# compute_trace v1\nturn,phase,step,seq,layer,op,name,wall_ns,majflt\n0,1,2,0,,embed,embed,1000000,\n0,1,2,1,0,moe,blk.0.moe,3000000,1\n")
 	for path, wants := range map[string][]string{reads: {"all             1        1.0          1      2.0", "2               1"}, steps: {"moe                 1.0        3.000     75.0        1"}} {
 		code, out, errs := command(path)
 		for _, want := range wants {

@@ -60,6 +60,15 @@ func TestCompareSaysWhatDifferedAndWhatCameOfIt(t *testing.T) {
 	}
 	refused(t, 1, []string{"short.csv", "no run of 16 decoded tokens"}, "--compare", slow, short)
 	refused(t, 1, []string{"torn.csv: line 11: wall_ms is \"ten"}, "--compare", torn, slow)
+	text := string(readTest(t, slow))
+	lines := strings.SplitAfter(text, "\n")
+	damaged := func(name, text string) string { return temp(t, name, []byte(text)) }
+	if r := succeeds(t, "--compare", damaged("crlf.csv", strings.ReplaceAll(text, "\n", "\r\n")), slow); !strings.Contains(r.stdout, "no clear change") {
+		t.Errorf("CRLF: %s", r.stdout)
+	}
+	rows := len(lines) - 2 // what stands behind the last line end is empty
+	refused(t, 1, []string{"bare.csv: line 1: not a file of token rows"}, "--compare", damaged("bare.csv", strings.Join(lines[1:], "")), slow)
+	refused(t, 1, []string{"twice.csv: line ", "comes after step"}, "--compare", damaged("twice.csv", strings.Join(lines[:rows], "")+lines[rows-1]+lines[rows-1]), slow)
 	refused(t, 1, []string{"away.csv"}, "--compare", slow, filepath.Join(dir, "away.csv"))
 	refused(t, 2, []string{"--compare takes two files"}, "--compare", slow)
 }

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"strings"
 
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
@@ -187,13 +188,16 @@ func open(path string) (*recording, error) {
 func parse(b []byte) (*recording, error) {
 	rest, ok := bytes.CutPrefix(b, []byte(mark))
 	if !ok {
+		if bytes.HasPrefix(b, []byte(strings.TrimSuffix(mark, "\n")+"\r\n")) {
+			return nil, errors.New("its line ends were changed on the way, and so were the bytes between: copy it as a binary file")
+		}
 		if bytes.HasPrefix(b, []byte("bmoe_recording ")) {
 			line, _, _ := bytes.Cut(b[:min(len(b), 40)], []byte("\n"))
 			return nil, fmt.Errorf("a recording of another version: %q, this program reads %q", line, mark[:len(mark)-1])
 		}
 		return nil, errors.New("not a recording: --record and /record write them")
 	}
-	line, frames, ok := bytes.Cut(rest[:min(len(rest), len(rest))], []byte("\n"))
+	line, frames, ok := bytes.Cut(rest, []byte("\n"))
 	if !ok || len(line) > mostHeader {
 		return nil, errors.New("it ends within its header")
 	}

@@ -194,6 +194,7 @@ func TestDamagedRecordings(t *testing.T) {
 		"not a recording: --record and /record write them": []byte("GGUF"),
 		"it ends within its header":                        whole[:head-1],
 		"nothing was recorded: no question was asked":      whole[:head],
+		"its line ends were changed on the way":            bytes.ReplaceAll(whole, []byte("\n"), []byte("\r\n")),
 		"a recording of another version":                   append([]byte("bmoe_recording v2\n"), whole[len(mark):]...),
 		"header: invalid character":                        []byte(mark + "x\n"),
 		"a frame of kind 'X'":                              append(append([]byte{}, whole...), 'X', 0),

@@ -49,7 +49,7 @@ func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
 		}
 		if n > 0 && rows.Passes == passes {
 			if err := ordered(rows, &last, &row); err != nil {
-				return err
+				return fmt.Errorf("line %d: %w", rows.Line(), err)
 			}
 		}
 		token := n == 0 || row.Turn != last.Turn || row.Phase != last.Phase || row.Step != last.Step
@@ -74,10 +74,10 @@ func Batches(rows *trace.RouteRows, each func(*Batch) error) error {
 			continue // nobody asked for it
 		}
 		if row.Rank != 0 && len(g.b.Touches)%rows.Used != row.Rank || row.Rank == 0 && len(g.b.Touches)%rows.Used != 0 {
-			return fmt.Errorf("turn %d, step %d, layer %d: slot %d is out of order: rows of one token and layer must stand together", row.Turn, row.Step, rows.Layers[row.Place], row.Rank)
+			return fmt.Errorf("line %d: turn %d, step %d, layer %d: slot %d is out of order: rows of one token and layer must stand together", rows.Line(), row.Turn, row.Step, rows.Layers[row.Place], row.Rank)
 		}
 		if len(g.b.Touches) == mostTouches {
-			return fmt.Errorf("turn %d, layer %d: more than %d rows of one batch", row.Turn, rows.Layers[row.Place], mostTouches)
+			return fmt.Errorf("line %d: turn %d, layer %d: more than %d rows of one batch", rows.Line(), row.Turn, rows.Layers[row.Place], mostTouches)
 		}
 		g.touch(Key(row.Place*rows.Experts+row.Expert), row.Residency)
 	}

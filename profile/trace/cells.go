@@ -3,6 +3,7 @@ package trace
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -124,6 +125,27 @@ func (c *cells) next() error {
 		return nil
 	}
 }
+
+// pass is where a row stands: rows of later passes follow.
+type pass struct{ turn, phase, step int }
+
+// follows refuses a row whose pass is before that of the row that it follows; first: it
+// is the first of its pass.
+func (p *pass) follows(turn, phase, step int) (first bool, err error) {
+	next := pass{turn, phase, step}
+	if phase > 1 {
+		return false, fmt.Errorf("phase %d", phase)
+	}
+	if cmp.Or(cmp.Compare(turn, p.turn), cmp.Compare(phase, p.phase), cmp.Compare(step, p.step)) < 0 {
+		return false, fmt.Errorf("turn %d, phase %d, step %d comes after turn %d, phase %d, step %d: rows are missing their order", turn, phase, step, p.turn, p.phase, p.step)
+	}
+	first = *p != next
+	*p = next
+	return first, nil
+}
+
+// before is where nothing stands yet.
+var before = pass{-1, -1, -1}
 
 // optional is a number that may be missing: -1 then.
 type optional int64

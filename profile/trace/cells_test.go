@@ -28,7 +28,8 @@ func TestReadsAreReadAsTheyWereWritten(t *testing.T) {
 		w.Row(&want[i])
 		w.Flush()
 	}
-	if n := testing.AllocsPerRun(50, func() { w.Row(&want[1]); w.Flush() }); n != 0 {
+	more := want[1]
+	if n := testing.AllocsPerRun(50, func() { more.Offset += 4096; w.Row(&more); w.Flush() }); n != 0 {
 		t.Errorf("%v allocations a row", n)
 	}
 	if err := w.Close(); err != nil {
@@ -69,7 +70,9 @@ func TestStepsAreReadAsTheyWereWritten(t *testing.T) {
 		w.Row(&want[i])
 	}
 	w.Flush()
-	if n := testing.AllocsPerRun(50, func() { w.Row(&want[0]); w.Flush() }); n != 0 {
+	more := want[2]
+	more.Wall = 0
+	if n := testing.AllocsPerRun(50, func() { more.Seq++; w.Row(&more); w.Flush() }); n != 0 {
 		t.Errorf("%v allocations a row", n)
 	}
 	if err := w.Close(); err != nil {

@@ -78,10 +78,16 @@ func ReadCompute(from io.Reader, tell func(*ComputeRow) error) error {
 	}
 	var r ComputeRow
 	var layer, faults optional
+	last, seq := before, -1
 	return c.each([]any{&r.Turn, &r.Phase, &r.Step, &r.Seq, &layer, &r.Op, &r.Name, &r.Wall, &faults}, func() error {
-		if r.Phase > 1 {
-			return fmt.Errorf("phase %d", r.Phase)
+		first, err := last.follows(r.Turn, r.Phase, r.Step)
+		if err != nil {
+			return err
 		}
+		if !first && r.Seq <= seq {
+			return fmt.Errorf("seq %d comes after seq %d: twice, or out of order", r.Seq, seq)
+		}
+		seq = r.Seq
 		r.Layer, r.MajorFaults = int(layer), int64(faults)
 		return tell(&r)
 	})

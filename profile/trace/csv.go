@@ -31,11 +31,14 @@ type CSV struct {
 	rss, anon     profile.Maybe[float64]
 }
 
-// csvColumns are the columns, with what fills them.
-var csvColumns = []struct {
+// csvColumn is a column, with what fills it.
+type csvColumn struct {
 	name string
 	fill func(c *CSV, r *profile.Record)
-}{
+}
+
+// csvColumns are all of them.
+var csvColumns = []csvColumn{
 	{"step", func(c *CSV, r *profile.Record) { c.s.number(int64(r.Step)) }},
 	{"steps", func(c *CSV, r *profile.Record) { c.s.number(int64(r.Steps)) }},
 	{"wall_ms", func(c *CSV, r *profile.Record) { c.s.float(units.InMs(r.Wall)) }},
@@ -222,7 +225,7 @@ func (p *csvParser) line(s string, cut bool) error {
 		return p.header(strings.Split(s, ","))
 	default:
 		cells := strings.Split(s, ",")
-		if cut && len(cells) < len(p.table.Columns) {
+		if cut { // its last number may lack digits
 			return nil
 		}
 		return p.row(cells)
@@ -275,6 +278,9 @@ func (p *csvParser) row(cells []string) error {
 		if row[i] = math.NaN(); cell != "" {
 			v, err := strconv.ParseFloat(cell, 64)
 			if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+				if !slices.ContainsFunc(csvColumns, func(c csvColumn) bool { return c.name == t.Columns[i] }) {
+					continue // of somebody else, who may write what he likes
+				}
 				return fmt.Errorf("%s is %q, not a number", t.Columns[i], cell)
 			}
 			row[i] = v

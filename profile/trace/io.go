@@ -98,10 +98,25 @@ func ReadIO(from io.Reader, tell func(*IORow) error) error {
 		return err
 	}
 	var r IORow
+	last := before
+	type read struct {
+		layer, expert, projection, lane int
+		offset, latency                 int64
+	}
+	seen := map[read]bool{} // in the pass
 	return c.each([]any{&r.Turn, &r.Phase, &r.Step, &r.Layer, &r.Expert, &r.Projection, &r.Lane, &r.Guessed, &r.Offset, &r.Requested, &r.Read, &r.Latency}, func() error {
-		if r.Phase > 1 {
-			return fmt.Errorf("phase %d", r.Phase)
+		first, err := last.follows(r.Turn, r.Phase, r.Step)
+		if err != nil {
+			return err
 		}
+		if first {
+			clear(seen)
+		}
+		one := read{r.Layer, r.Expert, r.Projection, r.Lane, r.Offset, r.Latency}
+		if seen[one] {
+			return fmt.Errorf("layer %d, expert %d, proj %d comes twice, to the nanosecond", r.Layer, r.Expert, r.Projection)
+		}
+		seen[one] = true
 		return tell(&r)
 	})
 }

@@ -75,6 +75,9 @@ type routeBuilder struct {
 // row takes one expert of one token.
 func (b *routeBuilder) row(row *RouteRow) error {
 	r := b.route
+	if len(r.Turns) > 0 && row.Turn < b.turn {
+		return fmt.Errorf("turn %d comes after turn %d: rows are missing their order", row.Turn, b.turn)
+	}
 	if len(r.Turns) == 0 || row.Turn != b.turn {
 		r.Turns = append(r.Turns, Turn{})
 		b.turn, b.step = row.Turn, map[[2]int]int{}

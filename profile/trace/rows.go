@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +49,6 @@ type RouteRows struct {
 	Passes, Emptied int
 
 	lines
-	cells  int // of a whole row
 	column [columns]int
 	place  map[int]int
 }
@@ -185,7 +183,6 @@ func (r *RouteRows) header(names []string) error {
 	if len(names) > mostCells {
 		return fmt.Errorf("%d columns, at most %d are read", len(names), mostCells)
 	}
-	r.cells = len(names)
 	if err := once(names); err != nil {
 		return err
 	}
@@ -197,8 +194,11 @@ func (r *RouteRows) header(names []string) error {
 	return nil
 }
 
-// Next reads the next row; io.EOF is the end. A last line that was cut off in the
-// middle, as a killed program leaves it, is the end too.
+// Line returns the number of the line that was read last.
+func (r *RouteRows) Line() int { return r.n }
+
+// Next reads the next row; io.EOF is the end. A last line without an end, as a killed
+// program leaves it, is the end too: its last number may lack digits.
 func (r *RouteRows) Next(row *RouteRow) error {
 	for {
 		line, err := r.lines.next()
@@ -213,7 +213,7 @@ func (r *RouteRows) Next(row *RouteRow) error {
 			continue
 		}
 		if err == nil {
-			if r.cut && bytes.Count(line, []byte{','}) < r.cells-1 {
+			if r.cut {
 				return io.EOF
 			}
 			err = r.row(line, row)
@@ -281,6 +281,8 @@ func (r *RouteRows) row(line []byte, row *RouteRow) error {
 		return fmt.Errorf("expert %d of %d", v[colExpert], r.Experts)
 	case v[colPhase] != 0 && v[colPhase] != 1:
 		return fmt.Errorf("phase %d", v[colPhase])
+	case v[colTurn] < 0 || v[colStep] < 0:
+		return fmt.Errorf("turn %d, step %d", v[colTurn], v[colStep])
 	}
 	at := r.column[colWeight]
 	if at >= n {
