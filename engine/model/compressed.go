@@ -75,9 +75,13 @@ func (l *loader) compressedShape(layers int) compressedShape {
 	if l.allLayers("attention.head_count_kv", layers, 1) != 1 || l.keyOr("attention.value_length", a.dim) != a.dim {
 		l.fail(fmt.Errorf("%sattention.head_count_kv and value_length: one key that is the value, too, is known", l.prefix))
 	}
-	if a.rope > a.dim || a.heads%a.groups != 0 {
-		l.fail(fmt.Errorf("%d entries of heads of %d are turned, and %d heads are in %d groups: neither may exceed the other unevenly", a.rope, a.dim, a.heads, a.groups))
-		a.rope, a.groups = min(a.rope, a.dim), 1
+	if a.rope > a.dim {
+		l.fail(fmt.Errorf("%srope.dimension_count is %d, and heads have %d entries", l.prefix, a.rope, a.dim))
+		a.rope = a.dim
+	}
+	if a.heads%a.groups != 0 {
+		l.fail(fmt.Errorf("%d heads cannot be in %d groups of one size (%sattention.head_count, attention.output_group_count)", a.heads, a.groups, l.prefix))
+		a.groups = 1
 	}
 	return a
 }

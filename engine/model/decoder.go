@@ -58,7 +58,7 @@ func (l *loader) decoderWithNorm(norm string) *decoder {
 func (l *loader) bareDecoder() *decoder {
 	embd := l.key("embedding_length")
 	vocab := l.rowsOf("token_embd.weight")
-	d := &decoder{eps: float32(l.floatOr("attention.layer_norm_rms_epsilon", 1e-6))}
+	d := &decoder{eps: l.epsilon("attention.layer_norm_rms_epsilon")}
 	d.info = Info{Arch: l.arch(), Layers: l.layers(), Embd: embd, Vocab: vocab, Context: l.keyOr("context_length", 4096)}
 	d.embd = l.matrix("token_embd", embd, vocab)
 	head := "output"

@@ -27,10 +27,11 @@ func newDeepSeek4(l *loader) (Arch, error) {
 	d.outNorm, d.mixers = entry{mixer: end}, append(d.mixers, end)
 
 	shape := l.compressedShape(layers)
-	near := l.checkedRope(vec.RopeSpec{Kind: vec.RopeNorm, Dims: shape.rope, Base: l.floatOr("rope.freq_base", 10000)}, shape.dim)
+	near := l.checkedRope(vec.RopeSpec{Kind: vec.RopeNorm, Dims: shape.rope, Base: l.floatOr("rope.freq_base", 10000)}, shape.dim, ropeKeys)
 	far := l.rope(vec.RopeNorm, shape.dim) // scaled
 	far.spec.Base = l.floatOr("attention.compress_rope_freq_base", far.spec.Base)
 	far.spec.Magnitude, far.spec.AttnFactor = 1, 0
+	far = l.checkedRope(far.spec, shape.dim, "attention.compress_rope_freq_base")
 	moe := moeSpec{route: l.routingByKeys(scoreRootSoftplus), ff: l.key("expert_feed_forward_length"), input: "ffn_norm"}
 	moe.sharedFF = moe.ff * l.some("expert_shared_count")
 	limits := l.limits("swiglu_clamp_exp", layers)

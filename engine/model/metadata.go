@@ -124,6 +124,15 @@ func (l *loader) recurrentLayers(layers int) []bool {
 	return list
 }
 
+// epsilon returns what a norm adds under its root so as not to divide by zero.
+func (l *loader) epsilon(name string) float32 {
+	e := l.floatOr(name, 1e-6)
+	if !(e >= 0 && e < 1) {
+		l.fail(fmt.Errorf("%s%s is %v: want a small number, below 1", l.prefix, name, e))
+	}
+	return float32(e)
+}
+
 // limits returns the limit of an activation in each layer: 0, also where the file has
 // none, is no limit.
 func (l *loader) limits(name string, layers int) []float32 {

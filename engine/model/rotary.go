@@ -35,31 +35,35 @@ func (l *loader) rope(kind vec.RopeKind, dims int) *rotary {
 		s.AttnFactor = l.floatOr("rope.scaling.attn_factor", 1)
 	case "longrope":
 		s.Magnitude = l.floatOr("rope.scaling.attn_factor", 1)
-		r := l.checkedRope(s, dims)
+		r := l.checkedRope(s, dims, ropeKeys)
 		r.short = l.keyOr("rope.scaling.original_context_length", l.keyOr("context_length", 4096))
 		r.factors, r.long = l.vector("rope_factors_short.weight", s.Dims/2), l.vector("rope_factors_long.weight", s.Dims/2)
 		return r
 	default:
 		l.fail(fmt.Errorf("%srope.scaling.type is %q; known: none, linear, yarn, longrope", l.prefix, t))
 	}
-	return l.checkedRope(s, dims)
+	return l.checkedRope(s, dims, ropeKeys)
 }
 
 // windowRope returns the rotary embedding of a family's windowed layers, which has keys
 // of its own, the given base by default, and no scaling.
 func (l *loader) windowRope(kind vec.RopeKind, dims int, base float64) *rotary {
 	s := vec.RopeSpec{Kind: kind, Dims: l.keyOr("rope.dimension_count_swa", dims), Base: l.floatOr("rope.freq_base_swa", base)}
-	return l.checkedRope(s, dims)
+	return l.checkedRope(s, dims, "rope.dimension_count_swa, freq_base_swa")
 }
 
-// checkedRope returns the rotary embedding of a head of dims entries.
-func (l *loader) checkedRope(s vec.RopeSpec, dims int) *rotary {
+// ropeKeys are what most ropes are made of.
+const ropeKeys = "rope.dimension_count, freq_base, scaling.factor"
+
+// checkedRope returns the rotary embedding of a head of dims entries, which keys of
+// the file describe.
+func (l *loader) checkedRope(s vec.RopeSpec, dims int, keys string) *rotary {
 	if s.Dims > dims {
-		l.fail(fmt.Errorf("rope over %d entries of heads of %d", s.Dims, dims))
+		l.fail(fmt.Errorf("rope over %d entries of heads of %d (%s%s)", s.Dims, dims, l.prefix, keys))
 	}
 	if l.err == nil {
 		if _, err := vec.NewRope(s); err != nil {
-			l.fail(err) // here, and not when the weights are there
+			l.fail(fmt.Errorf("%w (%s%s)", err, l.prefix, keys)) // here, and not when the weights are there
 		}
 	}
 	return &rotary{spec: s}

@@ -65,7 +65,7 @@ func (l *loader) routingByKeys(def scoring) routing {
 	if n := l.keyOr("expert_group_count", 1); n > 1 {
 		r.groups, r.groupsUsed = n, l.key("expert_group_used_count")
 		if n > maxGroups || r.experts%n != 0 || r.experts/n < 2 || r.groupsUsed > n || r.used > r.groupsUsed*(r.experts/n) {
-			l.fail(fmt.Errorf("%d of %d experts cannot be chosen from %d of %d groups", r.used, r.experts, r.groupsUsed, n))
+			l.fail(fmt.Errorf("%d of %d experts cannot be chosen from %d of %d groups (%sexpert_used_count, expert_count, expert_group_used_count, expert_group_count)", r.used, r.experts, r.groupsUsed, n, l.prefix))
 		}
 	}
 	return r

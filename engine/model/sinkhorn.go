@@ -62,7 +62,7 @@ func (h *sinkhorn) outputs() int {
 // sinkhornShape reads the shape that the mixers of a model have in common.
 func (l *loader) sinkhornShape(embd int) sinkhornShape {
 	h := sinkhornShape{streams: l.key("hyper_connection.count"), embd: embd, rounds: l.key("hyper_connection.sinkhorn_iterations"),
-		epsilon: float32(l.floatOr("hyper_connection.epsilon", 1e-6))}
+		epsilon: l.epsilon("hyper_connection.epsilon")}
 	if h.streams > mostStreams || h.rounds > 1000 {
 		l.fail(fmt.Errorf("%shyper_connection.count is %d and %[1]shyper_connection.sinkhorn_iterations %[3]d: at most %d and 1000 are known",
 			l.prefix, h.streams, h.rounds, mostStreams))
