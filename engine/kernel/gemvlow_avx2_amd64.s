@@ -2296,53 +2296,51 @@ block26:
 	XORL        R14, R14
 
 row27:
-	PREFETCHT1   (R13)
-	ADDQ         $+56, R13
-	VPBROADCASTQ 32(R8), Y1
-	VPMOVZXBW    (R8), Y2
-	VPADDW       Y2, Y2, Y2
-	VPSHUFB      c38<>+0(SB), Y1, Y1
-	VPMULLW      c39<>+0(SB), Y1, Y1
-	VPAND        c33<>+0(SB), Y1, Y1
-	VPOR         Y1, Y2, Y2
-	VMOVDQU      Y2, 256(SP)(R14*4)
-	VPBROADCASTQ 40(R8), Y1
-	VPMOVZXBW    16(R8), Y2
-	VPADDW       Y2, Y2, Y2
-	VPSHUFB      c38<>+0(SB), Y1, Y1
-	VPMULLW      c39<>+0(SB), Y1, Y1
-	VPAND        c33<>+0(SB), Y1, Y1
-	VPOR         Y1, Y2, Y2
-	VMOVDQU      Y2, 288(SP)(R14*4)
-	VPBROADCASTQ 48(R8), Y1
-	VPSHUFB      c40<>+0(SB), Y1, Y1
-	VPMULLW      c41<>+0(SB), Y1, Y1
-	VPSRLW       $0x08, Y1, Y1
-	VPAND        c34<>+0(SB), Y1, Y1
-	VPOR         c5<>+0(SB), Y1, Y1
-	VMOVDQU      Y1, 320(SP)(R14*4)
-	VMOVDQU      32(R8), X1
-	VPSHUFB      c42<>+0(SB), X1, X1
-	VPMOVZXBW    X1, Y1
-	VPSLLW       $0x0c, Y1, Y2
-	VPOR         c5<>+0(SB), Y2, Y2
-	VMOVDQU      1280(SP), Y3
-	VPSIGNW      Y2, Y3, Y3
-	VPSLLW       $0x08, Y1, Y1
-	VPOR         c5<>+0(SB), Y1, Y1
-	VMOVDQU      1312(SP), Y2
-	VPSIGNW      Y1, Y2, Y2
-	VPADDW       Y2, Y3, Y3
-	VPSUBW       1344(SP), Y3, Y3
-	VPMADDWD     320(SP)(R14*4), Y3, Y3
-	VMOVDQU      Y3, (SP)(R14*1)
-	ADDQ         DX, R8
-	ADDQ         $+32, R14
-	CMPQ         R14, $+256
-	JNE          row27
-	SUBQ         $+448, R13
-	MOVQ         R11, R8
-	XORL         R14, R14
+	PREFETCHT1     (R13)
+	ADDQ           $+56, R13
+	VPBROADCASTQ   32(R8), Y1
+	VPMOVZXBW      (R8), Y2
+	VPADDW         Y2, Y2, Y2
+	VPSHUFB        c38<>+0(SB), Y1, Y1
+	VPMULLW        c39<>+0(SB), Y1, Y1
+	VPAND          c33<>+0(SB), Y1, Y1
+	VPOR           Y1, Y2, Y2
+	VMOVDQU        Y2, 256(SP)(R14*4)
+	VPBROADCASTQ   40(R8), Y1
+	VPMOVZXBW      16(R8), Y2
+	VPADDW         Y2, Y2, Y2
+	VPSHUFB        c38<>+0(SB), Y1, Y1
+	VPMULLW        c39<>+0(SB), Y1, Y1
+	VPAND          c33<>+0(SB), Y1, Y1
+	VPOR           Y1, Y2, Y2
+	VMOVDQU        Y2, 288(SP)(R14*4)
+	VPBROADCASTQ   48(R8), Y1
+	VPSHUFB        c40<>+0(SB), Y1, Y1
+	VPMULLW        c41<>+0(SB), Y1, Y1
+	VPSRLW         $0x08, Y1, Y1
+	VPAND          c34<>+0(SB), Y1, Y1
+	VPOR           c5<>+0(SB), Y1, Y1
+	VMOVDQU        Y1, 320(SP)(R14*4)
+	VBROADCASTI128 32(R8), Y1
+	VPSHUFB        c42<>+0(SB), Y1, Y1
+	VPOR           c5<>+0(SB), Y1, Y1
+	VPSLLW         $0x0c, Y1, Y2
+	VMOVDQU        1280(SP), Y3
+	VPSIGNW        Y2, Y3, Y3
+	VPSLLW         $0x08, Y1, Y1
+	VMOVDQU        1312(SP), Y2
+	VPSIGNW        Y1, Y2, Y2
+	VPADDW         Y2, Y3, Y3
+	VPSUBW         1344(SP), Y3, Y3
+	VPMADDWD       320(SP)(R14*4), Y3, Y3
+	VMOVDQU        Y3, (SP)(R14*1)
+	ADDQ           DX, R8
+	ADDQ           $+32, R14
+	CMPQ           R14, $+256
+	JNE            row27
+	SUBQ           $+448, R13
+	MOVQ           R11, R8
+	XORL           R14, R14
 
 row28:
 	MOVQ         256(SP)(R14*4), R15
@@ -2577,10 +2575,10 @@ DATA c41<>+16(SB)/8, $0x0001004000010040
 DATA c41<>+24(SB)/8, $0x0001004000010040
 GLOBL c41<>(SB), RODATA|NOPTR, $32
 
-DATA c42<>+0(SB)/8, $0x0e0c0a0806040200
-DATA c42<>+8(SB)/8, $0x0f0d0b0907050301
-DATA c42<>+16(SB)/8, $0x0e0c0a0806040200
-DATA c42<>+24(SB)/8, $0x0f0d0b0907050301
+DATA c42<>+0(SB)/8, $0x8006800480028000
+DATA c42<>+8(SB)/8, $0x800e800c800a8008
+DATA c42<>+16(SB)/8, $0x8007800580038001
+DATA c42<>+24(SB)/8, $0x800f800d800b8009
 GLOBL c42<>(SB), RODATA|NOPTR, $32
 
 DATA c43<>+0(SB)/8, $0x1000010000100001

@@ -107,14 +107,13 @@ func (b *book) iq1M() bookRow {
 		codes: b.entries8,
 		scale: func(k int) operand.Op { return b.oddEven(64, k) },
 		rest: func() reg.VecVirtual {
-			q, h, c := b.XMM(), b.YMM(), b.YMM()
-			b.VMOVDQU(b.mem(32), q)
-			b.VPSHUFB(b.bytes32(evenOdd...), q, q)
-			b.VPMOVZXBW(q, h)
+			h, c := b.YMM(), b.YMM()
+			b.VBROADCASTI128(b.mem(32), h)
+			b.VPSHUFB(b.bytes32(0, z, 2, z, 4, z, 6, z, 8, z, 10, z, 12, z, 14, z, 1, z, 3, z, 5, z, 7, z, 9, z, 11, z, 13, z, 15, z), h, h)
+			b.VPOR(b.bytes32(words(1)...), h, h) // no word may become zero
 			for k, m := range []operand.Mem{first, second} {
 				s, x := b.YMM(), b.YMM()
 				b.VPSLLW(operand.U8(12-4*k), h, s)
-				b.VPOR(b.bytes32(words(1)...), s, s)
 				b.VMOVDQU(m, x)
 				b.VPSIGNW(s, x, x)
 				if k == 0 {
