@@ -93,26 +93,22 @@ func record(b backend.Backend, path string) string {
 	return "recording to " + path + "; bmoe --play plays it back"
 }
 
-// whyToken says why a token of the last run was slow: what it waited for longest.
-func (m *Model) whyToken(arg string) {
-	lines, err := whyToken(m.eng, arg)
-	if err != nil {
-		m.say(m.th.Read, term.CleanLine(err.Error()))
-		return
+// whichToken reads the argument of /why: a token's number, or the slowest, which is 0.
+func whichToken(arg string) (step int, err error) {
+	if arg == "slowest" {
+		return 0, nil
 	}
-	m.say(m.th.Read, term.CleanLine(strings.Join(lines[:min(len(lines), 2)], "; ")))
+	if step, err = strconv.Atoi(arg); err != nil || step < 1 {
+		return 0, errors.New("usage: /why, /why N for the N-th token of the last answer, or /why slowest")
+	}
+	return step, nil
 }
 
-// whyToken tells of a token, given by its number or as the slowest.
+// whyToken tells of a token in lines.
 func whyToken(b backend.Backend, arg string) ([]string, error) {
-	step, err := strconv.Atoi(arg)
-	if arg == "slowest" {
-		step, err = 0, nil
-	} else if err == nil && step < 1 {
-		err = strconv.ErrRange
-	}
+	step, err := whichToken(arg)
 	if err != nil {
-		return nil, errors.New("usage: /why, /why N for the N-th token of the last answer, or /why slowest")
+		return nil, err
 	}
 	return backend.Why(b, step)
 }

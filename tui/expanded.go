@@ -11,7 +11,10 @@ func (e expanded) Key(string) bool       { return false }
 func (e expanded) Wheel(int)             {}
 
 func (e expanded) Hints() []string {
-	return []string{"e or Esc closes", paneCaps() + " another pane", "Space freezes"}
+	if e.m.onTokens() {
+		return tokenHints
+	}
+	return []string{"e or Esc closes", paneCaps() + " another pane", "Space freezes", "Left/Right tokens", "s slowest", "z zoom"}
 }
 
 func (e expanded) Render(w, h int) []string {
@@ -20,3 +23,6 @@ func (e expanded) Render(w, h int) []string {
 	p.SetExpanded(true)
 	return p.Render()
 }
+
+// tokenHints are what the status line says while a token is picked.
+var tokenHints = []string{"Left/Right token", "PgUp/PgDn ten", "Home/End", "s slowest", "z/Z zoom", "w whole run", "Space goes on"}

@@ -36,6 +36,7 @@ type fakeEngine struct {
 	handed   int // deltas handed over
 	talk     backend.Chat
 	state    string // what the model remembers
+	records  []profile.Record
 
 	script    []backend.Delta // what an answer consists of
 	step      chan struct{}   // if set, a token waits for a receive
@@ -180,6 +181,7 @@ func (f *fakeEngine) token(i int, cfg fakeConfig) float32 {
 	r := profile.Record{Run: s.Run, Step: i + 1, Compute: 107e6, Mgmt: 27e6, Stall: profile.Some(stallOf(cfg) + wobble), Lookups: 320, Hits: 195, Evictions: 121, Rereads: 82,
 		ExpertBytes: 192*units.MiB + units.MiB/2, Reads: 320}
 	r.Wall = r.Compute + r.Mgmt + r.Stall.Value
+	f.records = append(f.records, r)
 	s.Tokens[s.Count%profile.RingTokens] = r
 	s.Count++
 	s.Phase, s.PromptDone, s.Step, s.CtxUsed = profile.Decode, 24, i+1, 100+i
@@ -213,6 +215,24 @@ func (f *fakeEngine) token(i int, cfg fakeConfig) float32 {
 	s.Process.CPUPerToken = profile.Some[int64](860_000_000)
 	s.Process.MajFltPerToken = profile.Some(0.0)
 	return float32(r.Wall) / 1e9
+}
+
+// History implements backend.History.
+func (f *fakeEngine) History(from int64, dst []profile.Record) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if from >= int64(len(f.records)) {
+		return 0
+	}
+	return copy(dst, f.records[from:])
+}
+
+// Chain implements backend.Chains: what a token missed follows from its number.
+func (f *fakeEngine) Chain(record int64, dst []profile.Miss) (int, bool) {
+	for i := range 7 {
+		dst[i] = profile.Miss{Layer: uint16(i), Expert: uint16(record) + uint16(i), Away: uint16(3 * i), Behind: uint8(i), Wait: uint32(20_000 - 2000*i), Drive: 2490}
+	}
+	return 7, true
 }
 
 func (f *fakeEngine) result(r *profile.Result, text string) {

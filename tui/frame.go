@@ -378,8 +378,10 @@ func (m *Model) statusLine() string {
 	switch {
 	case m.views.Top() != nil:
 		hints = m.views.Top().Hints()
+	case m.focus == onPanes && m.onTokens():
+		hints = append([]string{"e says why"}, tokenHints...)
 	case m.focus == onPanes:
-		hints = []string{"Tab goes back to the prompt", paneCaps() + " picks a pane", "e expands it", "Space freezes"}
+		hints = []string{"Tab goes back to the prompt", paneCaps() + " picks a pane", "e expands it", "Space freezes", "Left/Right tokens", "s slowest"}
 	case m.state == loading:
 		hints = []string{"type already", "Enter sends when the model is ready", "Ctrl+C quits"}
 	}

@@ -100,6 +100,14 @@ func (m *Model) act(b bind) tea.Cmd {
 		m.scrub(-1)
 	case actLater:
 		m.scrub(1)
+	case actSlowest:
+		m.slowest()
+	case actZoomOut:
+		m.zoom(true)
+	case actZoomIn:
+		m.zoom(false)
+	case actZoomAll:
+		m.zoomAll()
 	case actExpand:
 		if v := m.views.Top(); v == (expanded{m}) || v == nil && m.focus == onPanes {
 			m.toggle(expanded{m})
@@ -120,8 +128,12 @@ func (m *Model) act(b bind) tea.Cmd {
 	case actPageDown:
 		m.page(+1)
 	case actTop:
-		m.chat.ToStart()
+		m.toEdge(false)
 	case actBottom:
+		m.toEdge(true)
+	case actChatTop:
+		m.chat.ToStart()
+	case actChatBottom:
 		m.chat.ToEnd()
 	case actSend:
 		return m.enter()
@@ -247,10 +259,32 @@ func (m *Model) resumed(msg resumedMsg) tea.Cmd {
 	return tea.Sequence(func() tea.Msg { return again }, tea.ClearScreen)
 }
 
+// page moves by a page: of tokens while one is picked and the panes have the focus.
 func (m *Model) page(dir int) {
-	if m.views.Top() == nil {
+	switch {
+	case m.onTokens():
+		m.scrub(10 * dir)
+	case m.views.Top() == nil:
 		m.chat.Page(dir)
 	}
+}
+
+// toEdge goes to the first or the last of what page pages through.
+func (m *Model) toEdge(last bool) {
+	switch {
+	case m.onTokens():
+		m.scrubTo(last)
+	case last:
+		m.chat.ToEnd()
+	default:
+		m.chat.ToStart()
+	}
+}
+
+// onTokens reports that keys which move go through the tokens.
+func (m *Model) onTokens() bool {
+	v := m.views.Top()
+	return m.scrubbing.picking() && (v == nil && m.focus == onPanes || v == expanded{m})
 }
 
 func (m *Model) wheel(w tea.MouseWheelMsg) {
@@ -289,6 +323,9 @@ func (m *Model) click(c tea.MouseClickMsg) {
 		for i, h := range m.rows {
 			if y <= h {
 				m.pick(i)
+				if at, ok := m.tokens().At(c.X - (m.w - g.right) - 2); i == 0 && y > 0 && ok {
+					m.pickToken(at)
+				}
 				return
 			}
 			y -= h + 1

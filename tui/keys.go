@@ -33,6 +33,10 @@ const (
 	actFreeze
 	actEarlier
 	actLater
+	actSlowest
+	actZoomOut
+	actZoomIn
+	actZoomAll
 	actExpand
 	actPick // a pane
 	actWhy
@@ -42,6 +46,8 @@ const (
 	actPageDown
 	actTop
 	actBottom
+	actChatTop
+	actChatBottom
 	actSend
 	actNewline
 	actHistoryUp
@@ -118,7 +124,10 @@ var otherKeys = []keyRow{
 		help: "fold or unfold the reasoning"},
 	{label: "freeze", rank: 3, panes: []bind{{key: "space", act: actFreeze}}, cmd: "/freeze",
 		help: "hold the panes still; recording goes on"},
-	{panes: []bind{{key: "left", act: actEarlier}, {key: "right", act: actLater}}, help: "hold the panes still, a token back or a token on"},
+	{panes: []bind{{key: "left", act: actEarlier}, {key: "right", act: actLater}}, help: "hold the panes still and pick a token: back, on. PgUp and PgDn go by ten then, Home and End to the first and the last"},
+	{panes: []bind{{key: "s", act: actSlowest}}, help: "hold the panes still at the slowest token of the run; again: at the next slowest"},
+	{panes: []bind{{key: "z", act: actZoomOut}, {key: "Z", act: actZoomIn}}, help: "more tokens in a column, or fewer"},
+	{panes: []bind{{key: "w", act: actZoomAll}}, help: "the whole run in the picture, and back to a token a column"},
 	{label: "expand", rank: 3, panes: []bind{{key: "e", act: actExpand}, {key: "enter", act: actExpand}},
 		help: "the picked pane over the whole screen, and back"},
 	{label: "pane", rank: 3, panes: pickKeys(),
@@ -140,7 +149,7 @@ var otherKeys = []keyRow{
 
 	{any: []bind{{key: "pgup", act: actPageUp}, {key: "pgdown", act: actPageDown}},
 		help: "scroll the chat; so does the mouse wheel"},
-	{any: []bind{{key: "ctrl+home", act: actTop}, {key: "ctrl+end", act: actBottom}}, panes: []bind{{key: "home", act: actTop}, {key: "end", act: actBottom}},
+	{any: []bind{{key: "ctrl+home", act: actChatTop}, {key: "ctrl+end", act: actChatBottom}}, panes: []bind{{key: "home", act: actTop}, {key: "end", act: actBottom}},
 		help: "start or end of the chat; Home and End too while the prompt is empty"},
 	{chat: []bind{{key: "enter", act: actSend}},
 		help: "send the prompt"},

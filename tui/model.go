@@ -79,13 +79,14 @@ type Model struct {
 	inHand wishes // being applied
 	notes  map[string]settingNote
 
-	live    *profile.Snapshot // the latest
-	frozen  *profile.Snapshot // what the panes show while they are held still
-	held    *profile.Snapshot // what they showed when they were, if moved since
-	script  []string          // questions of a recording that are still to be played
-	spare   *profile.Snapshot // to be filled next
-	tickSeq int
-	warmth  int // ticks to go before the ticker slows down
+	live      *profile.Snapshot // the latest
+	frozen    *profile.Snapshot // what the panes show while they are held still
+	held      *profile.Snapshot // what they showed when they were, if moved since
+	scrubbing scrubbing
+	script    []string          // questions of a recording that are still to be played
+	spare     *profile.Snapshot // to be filled next
+	tickSeq   int
+	warmth    int // ticks to go before the ticker slows down
 
 	chat       *chat.Transcript
 	prompt     *chat.Prompt
@@ -110,7 +111,7 @@ func newModel(o Options, caps term.Caps) *Model {
 	caps.ASCII = caps.ASCII || o.ASCII
 	m := &Model{
 		o: o, term: caps, now: time.Now, tock: tea.Tick, load: &loadState{}, live: &profile.Snapshot{Phase: profile.Loading},
-		want: wishes{}, notes: map[string]settingNote{},
+		want: wishes{}, notes: map[string]settingNote{}, scrubbing: scrubbing{at: -1, zoom: 1},
 	}
 	m.th = term.NewTheme(true, caps.ASCII)
 	m.th.ASCIIText = caps.NotUTF8
@@ -409,6 +410,13 @@ func (m *Model) notice() {
 func (m *Model) take(s *profile.Snapshot) {
 	before := m.live
 	m.live = s
+	if s.Count < before.Count { // another engine answers, or a recording is played once more
+		m.frozen, m.held = nil, nil
+		m.letGo()
+	}
+	if m.frozen == nil && m.scrubbing.zoom > 1 && s.Count != before.Count {
+		m.focusLens()
+	}
 	if m.frozen == nil {
 		m.show(s)
 	}
@@ -453,6 +461,7 @@ func (m *Model) freeze() {
 		m.frozen = m.live
 	} else {
 		m.frozen, m.held = nil, nil
+		m.letGo()
 		m.show(m.live)
 	}
 	m.column = nil

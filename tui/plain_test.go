@@ -170,14 +170,15 @@ func TestPlainBreaksLinesAtWords(t *testing.T) {
 	}
 }
 
-// What one token waited for is told of where the engine knows, and else n/a.
+// What one token waited for is told of where the engine knows.
 func TestWhyAToken(t *testing.T) {
 	f := newFake()
 	out, err := plainSession(t, f, "/why 3\nhello\n/why 3\n/why slowest\n/why 4000\n/why -1\n/why soon\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, n := range map[string]int{"you: this engine keeps no record of its tokens": 4, "you: usage: /why, /why N for the N-th token of the last answer, or /why slowest": 2} {
+	for want, n := range map[string]int{"you: no run yet": 1, "you: token 3 took 312 ms": 1, "you: token 12 took 402 ms": 1, "7 experts missed": 2,
+		"you: the run has no token 4000, or it is no longer known": 1, "you: usage: /why, /why N for the N-th token of the last answer, or /why slowest": 2} {
 		if strings.Count(out, want) != n {
 			t.Errorf("%q %d times in\n%s", want, strings.Count(out, want), out)
 		}

@@ -10,12 +10,12 @@ import (
 // mostMissesTold bounds what is asked of one token: layers times experts.
 const mostMissesTold = 4096
 
-// Why tells in lines why a token of the latest run took as long as it did; step 0
-// stands for the slowest one.
-func Why(b Backend, step int) ([]string, error) {
+// Token finds a token of the latest run by its step and returns its record with the
+// number that it has in History; step 0 stands for the slowest one.
+func Token(b Backend, step int) (number int64, r profile.Record, err error) {
 	h, ok := b.(History)
 	if !ok {
-		return nil, errors.New("this engine keeps no record of its tokens")
+		return 0, r, errors.New("this engine keeps no record of its tokens")
 	}
 	var s profile.Snapshot
 	b.Snapshot(&s)
@@ -32,18 +32,33 @@ func Why(b Backend, step int) ([]string, error) {
 	}
 	switch {
 	case s.Run == 0:
-		return nil, errors.New("no run yet")
+		return 0, r, errors.New("no run yet")
 	case at < 0 && step == 1:
-		return nil, errors.New("the first token comes of the prompt: it has no record of its own")
+		return 0, r, errors.New("the first token comes of the prompt: it has no record of its own")
 	case at < 0 && step == 0:
-		return nil, errors.New("the run has decoded nothing yet")
+		return 0, r, errors.New("the run has decoded nothing yet")
 	case at < 0:
-		return nil, fmt.Errorf("the run has no token %d, or it is no longer known", step)
+		return 0, r, fmt.Errorf("the run has no token %d, or it is no longer known", step)
 	}
+	return from + int64(at), records[at], nil
+}
+
+// Why tells in lines why a token took as long as it did; step is as Token takes it.
+func Why(b Backend, step int) ([]string, error) {
+	number, r, err := Token(b, step)
+	if err != nil {
+		return nil, err
+	}
+	return WhyToken(b, number, &r), nil
+}
+
+// WhyToken tells in lines why a token took as long as it did, given by its record and
+// the number of that in History.
+func WhyToken(b Backend, number int64, r *profile.Record) []string {
 	misses := make([]profile.Miss, mostMissesTold)
 	n, known := 0, false
 	if c, ok := b.(Chains); ok {
-		n, known = c.Chain(from+int64(at), misses)
+		n, known = c.Chain(number, misses)
 	}
-	return profile.WhySlow(&records[at], misses[:n], known), nil
+	return profile.WhySlow(r, misses[:n], known)
 }

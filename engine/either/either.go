@@ -55,6 +55,7 @@ var (
 	_ backend.Backend   = (*Either)(nil)
 	_ backend.Tunable   = (*Either)(nil)
 	_ backend.History   = (*Either)(nil)
+	_ backend.Chains    = (*Either)(nil)
 	_ backend.Keeper    = (*Either)(nil)
 	_ backend.Residency = (*Either)(nil)
 )
@@ -138,6 +139,14 @@ func (e *Either) Snapshot(dst *profile.Snapshot) { e.at.Load().Snapshot(dst) }
 // History copies the records of the engine in force.
 func (e *Either) History(from int64, dst []profile.Record) int {
 	return e.at.Load().History(from, dst)
+}
+
+// Chain tells what a token of the engine in force missed; of a server that is not known.
+func (e *Either) Chain(record int64, dst []profile.Miss) (int, bool) {
+	if c, ok := e.at.Load().Engine.(backend.Chains); ok {
+		return c.Chain(record, dst)
+	}
+	return 0, false
 }
 
 // Experts tells of the experts of the engine in force; a server has none that are known.

@@ -16,12 +16,20 @@ import (
 // stacked from below compute, mgmt, other, stall. Stall is on top so that the
 // ceiling line, the time a token would take if flash were free, runs where the
 // stall begins.
-type timeline struct{ base }
+type timeline struct {
+	base
+	lens  *Lens  // nil: the latest tokens
+	right int64  // with a lens: the first token of the column on the right; -1: the last column
+	slots []slot // as last drawn
+}
 
-func newTimeline(b base) Pane { return &timeline{b} }
+func newTimeline(b base) Pane { return &timeline{base: b, right: -1} }
 
 func (p *timeline) Title(w int) string {
 	th, s := p.th, p.s
+	if p.picked() != nil {
+		return p.pickedTitle(w)
+	}
 	last := profile.Maybe[int64]{}
 	if r, ok := s.Latest(0); ok {
 		last = profile.Some(r.Wall)
@@ -32,12 +40,10 @@ func (p *timeline) Title(w int) string {
 		if p.remote() {
 			tail = th.Text(2, th.Dim, "between deltas")
 		}
-		return []term.Part{
-			{S: th.Dim.On("last ") + th.Bold.On(f), W: 5 + th.Width(f)},
+		return append(append([]term.Part{{S: th.Dim.On("last ") + th.Bold.On(f), W: 5 + th.Width(f)}}, p.zoomed()...),
 			th.Labelled(1, "p50", s.Wall.P50.Text(units.Ms, "")),
 			th.Labelled(1, "p95", s.Wall.P95.Text(units.Ms, " ms")),
-			tail,
-		}
+			tail)
 	}
 	return p.titled(w, parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
 }
@@ -48,16 +54,20 @@ func (p *timeline) Render() []string {
 	if p.h == 0 || p.blank() {
 		return p.fill(nil)
 	}
-	var rows []string
+	var rows, detail []string
 	tableRows := 0
 	if p.expanded { // also the latest tokens in figures
-		tableRows = min(p.h/2, 24)
+		if p.picked() != nil {
+			detail = p.detail()
+			detail = detail[:min(len(detail), p.h*2/3)]
+		}
+		tableRows = min((p.h-len(detail))/2, 24)
 	}
-	chart := p.h - 1 - tableRows
+	chart := p.h - 1 - tableRows - len(detail)
 	if chart > 0 {
 		rows = p.chart(chart)
 	}
-	rows = append(rows, p.legend())
+	rows = append(append(rows, p.legend()), detail...)
 	if tableRows > 2 {
 		rows = append(rows, p.tokens(tableRows)...)
 	}
@@ -67,9 +77,14 @@ func (p *timeline) Render() []string {
 // legend names the parts with their glyphs and the run's means.
 func (p *timeline) legend() string {
 	th := p.th
-	mean := &p.s.Mean
+	mean, head := p.s.Mean, "mean"
+	if r := p.picked(); r != nil {
+		one := *r
+		one.Tokens = 1
+		mean, head = one.Means(), "this"
+	}
 	if p.remote() {
-		return th.Row(p.w, 2, th.Coloured(0, th.Other, th.G.Other+" gap between deltas, mean", mean.Wall.Text(units.Ms, " ms")), th.Text(1, th.Dim, "what it went to is not told"))
+		return th.Row(p.w, 2, th.Coloured(0, th.Other, th.G.Other+" gap between deltas, "+head, mean.Wall.Text(units.Ms, " ms")), th.Text(1, th.Dim, "what it went to is not told"))
 	}
 	items := func(head, sep, tail string, f func(float64) string) []term.Part {
 		item := func(st term.Style, glyph, name string, v profile.Maybe[int64]) term.Part {
@@ -85,7 +100,7 @@ func (p *timeline) legend() string {
 			th.Text(0, th.Dim, tail),
 		}
 	}
-	s := th.FirstFit(p.w, items("mean:", " ", "ms/token", units.Sig), items("mean:", " ", "", units.Sig), items("mean:", " ", "", units.Short), items("mean", "", "", units.Short))
+	s := th.FirstFit(p.w, items(head+":", " ", "ms/token", units.Sig), items(head+":", " ", "", units.Sig), items(head+":", " ", "", units.Short), items(head, "", "", units.Short))
 	return s + term.Blanks(p.w-th.Width(s))
 }
 
@@ -93,11 +108,11 @@ const axisWidth = 6 // "1234 " and the axis
 
 // scale returns the top of the axis in ns: a round number of milliseconds that
 // holds all but the rare slow token, which is drawn as cut off.
-func (p *timeline) scale(n int) int64 {
-	walls := make([]int64, 0, profile.RingTokens)
-	for i := range n {
-		if r, ok := p.s.Latest(i); ok {
-			walls = append(walls, r.Wall)
+func (p *timeline) scale(shown []slot) int64 {
+	walls := make([]int64, 0, len(shown))
+	for _, c := range shown {
+		if c.kind == aColumn {
+			walls = append(walls, c.mean(c.Wall))
 		}
 	}
 	if len(walls) == 0 {
@@ -126,10 +141,8 @@ func roundUp(ns int64) int64 {
 // chart draws the columns in h rows, the newest token on the right.
 func (p *timeline) chart(h int) []string {
 	th := p.th
-	cols := max(p.w-axisWidth, 1)
-	n := int(min(p.s.Count, profile.RingTokens))
-	slots, shown := p.slots(cols, n)
-	top := p.scale(max(shown, 1))
+	p.slots = p.fitColumns(max(p.w-axisWidth, 1))
+	top := p.scale(p.slots)
 	per := float64(top) / float64(h)
 
 	lineRow, line := -1, ""
@@ -159,17 +172,27 @@ func (p *timeline) chart(h int) []string {
 			}
 			cells.WriteString(g)
 		}
-		for c := range cols {
+		for i := range p.slots {
+			c := &p.slots[i]
 			st, g := term.Style(""), " "
-			if slots[c] == betweenRuns {
+			switch c.kind {
+			case betweenRuns:
 				st, g = th.Dim, th.G.Vertical
-			} else if r, ok := p.s.Latest(slots[c]); ok {
-				st, g = p.cell(r, (float64(row)+0.5)*per)
-				if row == h-1 && float64(r.Wall) > float64(top)*1.02 {
+			case aColumn:
+				st, g = p.cell(&c.Column, (float64(row)+0.5)*per)
+				if row == h-1 && float64(c.mean(c.Wall)) > float64(top)*1.02 {
 					st, g = th.Stall, th.G.Over
 				}
+				if g == " " && c.Tokens > 1 && int(float64(c.Slowest)/per) == row {
+					st, g = th.Stall, th.G.Line
+				}
 			}
-			if row == lineRow && c%2 == 0 && n > 0 {
+			switch {
+			case c.picked && row == 0:
+				st, g = th.Selected, th.G.Pick
+			case c.picked:
+				st = th.Selected + st
+			case row == lineRow && i%2 == 0 && p.s.Count > 0:
 				st, g = th.Bold, th.G.Line
 			}
 			put(st, g)
@@ -180,52 +203,26 @@ func (p *timeline) chart(h int) []string {
 	return rows
 }
 
-// What a column may hold instead of a token.
-const (
-	noToken     = -1
-	betweenRuns = -2
-)
-
-// slots says which token each column shows, 0 being the newest, with a column
-// between two runs; and how many tokens are shown of n.
-func (p *timeline) slots(cols, n int) (slots []int, shown int) {
-	slots = make([]int, cols)
-	run := 0
-	for c := cols - 1; c >= 0; c-- {
-		r, ok := p.s.Latest(shown)
-		switch {
-		case !ok || shown == n:
-			slots[c] = noToken
-		case run != 0 && r.Run != run:
-			slots[c], run = betweenRuns, r.Run
-		default:
-			slots[c], run = shown, r.Run
-			shown++
-		}
-	}
-	return slots, shown
-}
-
-// cell returns what a token was doing at a height in its column.
-func (p *timeline) cell(r *profile.Record, at float64) (term.Style, string) {
+// cell returns what a column's mean token was doing at a height in it.
+func (p *timeline) cell(c *Column, at float64) (term.Style, string) {
 	th := p.th
-	if r.Undivided {
-		if at < float64(r.Wall) {
+	if c.Undivided {
+		if at < float64(c.mean(c.Wall)) {
 			return th.Other, th.G.Other
 		}
 		return "", " "
 	}
-	sum := float64(r.Compute)
+	sum := float64(c.mean(c.Compute))
 	if at < sum {
 		return th.Compute, th.G.Compute
 	}
-	if sum += float64(r.Mgmt); at < sum {
+	if sum += float64(c.mean(c.Mgmt)); at < sum {
 		return th.Mgmt, th.G.Mgmt
 	}
-	if sum += float64(r.Other); at < sum {
+	if sum += float64(c.mean(c.Other)); at < sum {
 		return th.Other, th.G.Other
 	}
-	if sum += float64(r.Stall.Value); at < sum {
+	if sum += float64(c.mean(c.Stall)); at < sum {
 		return th.Stall, th.G.Stall
 	}
 	return "", " "
@@ -244,48 +241,4 @@ func (p *timeline) axis(row, h int, top int64, lineRow int) string {
 		label = units.Ms(top / 2)
 	}
 	return p.th.Dim.On(fmt.Sprintf("%4s %s", label, p.th.G.Vertical))
-}
-
-// tokenColumns are the figures of the table, the least important dropped first
-// where the screen is narrow.
-var tokenColumns = []struct {
-	name    string
-	w, rank int
-	get     func(r *profile.Record) string
-}{
-	{"run.token", 9, 0, func(r *profile.Record) string { return fmt.Sprintf("%d.%d", r.Run, r.Step) }},
-	{"wall ms", 7, 0, func(r *profile.Record) string { return units.Ms(r.Wall) }},
-	{"compute", 7, 0, func(r *profile.Record) string { return r.Part(r.Compute).Text(units.Ms, "") }},
-	{"mgmt", 6, 2, func(r *profile.Record) string { return r.Part(r.Mgmt).Text(units.Ms, "") }},
-	{"stall", 6, 0, func(r *profile.Record) string { return r.Stall.Text(units.Ms, "") }},
-	{"other", 6, 3, func(r *profile.Record) string { return r.Part(r.Other).Text(units.Ms, "") }},
-	{"read MiB", 8, 1, func(r *profile.Record) string { return r.Part(r.ExpertBytes).Text(units.Mebibytes[int64], "") }},
-	{"hit %", 5, 0, func(r *profile.Record) string {
-		return profile.Ratio(100*float64(r.Hits), float64(r.Lookups)).Text(units.Percent, "")
-	}},
-	{"evict", 5, 0, func(r *profile.Record) string { return r.Part(r.Evictions).Text(whole, "") }},
-	{"re-read", 7, 1, func(r *profile.Record) string { return r.Part(r.Rereads).Text(whole, "") }},
-}
-
-func whole(n int64) string { return fmt.Sprint(n) }
-
-// tokens lists the latest tokens in figures, the newest first.
-func (p *timeline) tokens(h int) []string {
-	th := p.th
-	line := func(st term.Style, cell func(i int) string) string {
-		parts := make([]term.Part, len(tokenColumns))
-		for i, c := range tokenColumns {
-			parts[i] = th.Text(c.rank, st, th.PadLeft(cell(i), c.w))
-		}
-		return th.Row(p.w, 1, parts...)
-	}
-	rows := []string{term.Blanks(p.w), line(th.Dim, func(i int) string { return tokenColumns[i].name })}
-	for i := range h - 2 {
-		r, ok := p.s.Latest(i)
-		if !ok {
-			break
-		}
-		rows = append(rows, line("", func(i int) string { return tokenColumns[i].get(r) }))
-	}
-	return rows
 }

@@ -47,6 +47,7 @@ type glyphs struct {
 	Compute, Mgmt, Stall, Other     string // the parts of a token's time
 	Full, Empty, Mark               string // of a bar
 	Line, Over, Focus, Bullet, Warn string
+	Pick                            string // under what is picked
 	ellipsis, Down                  string
 }
 
@@ -55,7 +56,7 @@ var unicodeGlyphs = glyphs{
 	Compute: "█", Mgmt: "▓", Stall: "▒", Other: "░",
 	Full: "█", Empty: "░", Mark: "│",
 	Line: "─", Over: "▲", Focus: "▶", Bullet: "•", Warn: "!",
-	ellipsis: "…", Down: "↓",
+	Pick: "▲", ellipsis: "…", Down: "↓",
 }
 
 // ASCIIGlyphs are for terminals and readers that have no other characters.
@@ -64,7 +65,7 @@ var ASCIIGlyphs = glyphs{
 	Compute: "#", Mgmt: "=", Stall: ":", Other: ".",
 	Full: "#", Empty: ".", Mark: "|",
 	Line: "-", Over: "^", Focus: ">", Bullet: "*", Warn: "!",
-	ellipsis: "~", Down: "v",
+	Pick: "^", ellipsis: "~", Down: "v",
 }
 
 // NewTheme returns the colours for a dark or a light background. They are
