@@ -97,7 +97,11 @@ func (h *harness) wait(what string, until func() bool) {
 func (h *harness) tick() {
 	s := new(profile.Snapshot)
 	h.f.Snapshot(s)
-	h.send(tickMsg{h.m.tickSeq, s})
+	var experts *profile.ExpertMap
+	if h.m.mapShown() {
+		experts = look(h.f, &profile.ExpertMap{})
+	}
+	h.send(tickMsg{h.m.tickSeq, s, experts})
 }
 
 var keysByName = map[string]tea.KeyPressMsg{

@@ -58,6 +58,9 @@ func (m *Model) act(b bind) tea.Cmd {
 		if m.views.Top() == m.sessions {
 			return m.listSessions()
 		}
+		if m.mapShown() {
+			return m.wake()
+		}
 	case actSave:
 		return m.save("")
 	case actStepDown:

@@ -84,12 +84,14 @@ var keyTable = slices.Concat(viewKeys(view.Kinds[:1]), settingKeys, viewKeys(vie
 // viewKeys are the keys that open views.
 func viewKeys(kinds []view.Kind) (rows []keyRow) {
 	for _, k := range kinds {
-		if k.Key == "" {
-			rows = append(rows, keyRow{view: k.Name, cmd: "/" + k.Name, help: k.Help})
-			continue
+		row := keyRow{view: k.Name, cmd: "/" + k.Name, help: k.Help}
+		if k.Key != "" {
+			row.label, row.rank, row.any = k.Name, k.Rank, []bind{{key: k.Key, act: actOpen}}
 		}
-		rows = append(rows, keyRow{label: k.Name, rank: k.Rank, view: k.Name, any: []bind{{key: k.Key, act: actOpen}}, panes: []bind{{key: k.Twin, act: actOpen}},
-			cmd: "/" + k.Name, help: k.Help})
+		if k.Twin != "" {
+			row.panes = []bind{{key: k.Twin, act: actOpen}}
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }

@@ -97,6 +97,8 @@ type Model struct {
 	column     []string // the panes as last drawn; nil when they must be redrawn
 	runs       *view.Runs
 	sessions   *view.Sessions
+	residents  *view.Residents // what the views of experts and layers draw
+	spareMap   *profile.ExpertMap
 	rowsPage   *view.Settings
 	pages      map[string]view.View // by the name of their kind
 	views      view.Stack           // over the chat and the panes
@@ -114,7 +116,7 @@ func newModel(o Options, caps term.Caps) *Model {
 		want: wishes{}, notes: map[string]settingNote{}, scrubbing: scrubbing{at: -1, zoom: 1},
 	}
 	m.th = term.NewTheme(true, caps.ASCII)
-	m.th.ASCIIText = caps.NotUTF8
+	m.th.ASCIIText, m.th.NoColor = caps.NotUTF8, caps.NoColor
 	m.chat = chat.NewTranscript(m.th)
 	m.prompt = chat.NewPrompt()
 	m.prompt.SetPlaceholder(loadingHint)
@@ -122,10 +124,11 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.runs = view.NewRuns(m.th, "^G")
 	m.sessions = view.NewSessions(m.th)
 	m.rowsPage = view.NewSettings(m.th, m.settingRows)
+	m.residents = &view.Residents{}
 	m.keep.store = o.Sessions
 	m.pages = map[string]view.View{}
 	for _, k := range view.Kinds {
-		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Sessions: m.sessions, Settings: m.rowsPage, Keys: m.helpLines})
+		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Sessions: m.sessions, Settings: m.rowsPage, Residents: m.residents, Keys: m.helpLines})
 	}
 	return m
 }
@@ -142,8 +145,9 @@ func (m *Model) Init() tea.Cmd {
 // Messages of our own.
 type (
 	tickMsg struct {
-		seq  int
-		snap *profile.Snapshot // nil while there is no engine
+		seq     int
+		snap    *profile.Snapshot  // nil while there is no engine
+		experts *profile.ExpertMap // nil unless a view shows it
 	}
 	openedMsg struct {
 		eng  backend.Backend
@@ -263,7 +267,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 // retheme changes the colours once the terminal has told its background.
 func (m *Model) retheme(dark bool) {
 	th := term.NewTheme(dark, m.term.ASCII)
-	th.ASCIIText, th.Method = m.th.ASCIIText, m.th.Method
+	th.ASCIIText, th.NoColor, th.Method = m.th.ASCIIText, m.th.NoColor, m.th.Method
 	*m.th = *th
 	m.column = nil
 }
@@ -352,8 +356,14 @@ func (m *Model) tick() tea.Cmd {
 	if m.state == idle && m.warmth <= 0 {
 		d = slowTick
 	}
-	seq, eng, s := m.tickSeq, m.eng, m.spare
-	m.spare = nil
+	seq, eng, s, experts := m.tickSeq, m.eng, m.spare, m.spareMap
+	m.spare, m.spareMap = nil, nil
+	if experts == nil {
+		experts = &profile.ExpertMap{}
+	}
+	if !m.mapShown() {
+		m.spareMap, experts = experts, nil
+	}
 	if s == nil {
 		s = new(profile.Snapshot)
 	}
@@ -362,7 +372,7 @@ func (m *Model) tick() tea.Cmd {
 			return tickMsg{seq: seq}
 		}
 		eng.Snapshot(s)
-		return tickMsg{seq, s}
+		return tickMsg{seq, s, look(eng, experts)}
 	})
 	return m.tock(d, func(time.Time) tea.Msg { return sample() })
 }
@@ -380,6 +390,9 @@ func (m *Model) onTick(msg tickMsg) tea.Cmd {
 			m.spare = msg.snap
 		}
 		return nil
+	}
+	if msg.experts != nil {
+		m.takeMap(msg.experts)
 	}
 	if msg.snap != nil {
 		m.take(msg.snap)

@@ -30,10 +30,14 @@ type Theme struct {
 	Focused                         Style
 	Selected                        Style
 
+	// Of the cells of a map: what was used, read, given up, guessed, and what lies still.
+	HeatHit, HeatRead, HeatEvicted, HeatGuessed, HeatStill Heat
+
 	G glyphs
 	// ASCIIText is set where the terminal's locale is not UTF-8: then the
 	// model's text is spelled in ASCII too.
 	ASCIIText bool
+	NoColor   bool // everything has to be told by characters
 	Method    ansi.Method
 }
 
@@ -49,6 +53,10 @@ type glyphs struct {
 	Line, Over, Focus, Bullet, Warn string
 	Pick                            string // under what is picked
 	ellipsis, Down                  string
+	UpperHalf, LowerHalf            string // of a cell of which two share a row; no ASCII
+	// What happened in a cell of a map: now, and some tokens ago.
+	CellHit, CellRead, CellEvicted, CellGuessed [2]string
+	CellStill                                   string
 }
 
 var unicodeGlyphs = glyphs{
@@ -56,7 +64,8 @@ var unicodeGlyphs = glyphs{
 	Compute: "█", Mgmt: "▓", Stall: "▒", Other: "░",
 	Full: "█", Empty: "░", Mark: "│",
 	Line: "─", Over: "▲", Focus: "▶", Bullet: "•", Warn: "!",
-	Pick: "▲", ellipsis: "…", Down: "↓",
+	Pick: "▲", ellipsis: "…", Down: "↓", UpperHalf: "▀", LowerHalf: "▄",
+	CellHit: [2]string{"●", "○"}, CellRead: [2]string{"▼", "▽"}, CellEvicted: [2]string{"X", "x"}, CellGuessed: [2]string{"◆", "◇"}, CellStill: "·",
 }
 
 // ASCIIGlyphs are for terminals and readers that have no other characters.
@@ -66,6 +75,7 @@ var ASCIIGlyphs = glyphs{
 	Full: "#", Empty: ".", Mark: "|",
 	Line: "-", Over: "^", Focus: ">", Bullet: "*", Warn: "!",
 	Pick: "^", ellipsis: "~", Down: "v",
+	CellHit: [2]string{"H", "h"}, CellRead: [2]string{"R", "r"}, CellEvicted: [2]string{"X", "x"}, CellGuessed: [2]string{"P", "p"}, CellStill: ".",
 }
 
 // NewTheme returns the colours for a dark or a light background. They are
@@ -101,6 +111,9 @@ func NewTheme(dark, ascii bool) *Theme {
 		Focused:   Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
 		Selected:  Style(ansi.Style{}.Reverse(true).String()),
 		G:         unicodeGlyphs,
+
+		HeatHit: heat("#009E73", dark), HeatRead: heat("#E69F00", dark), HeatEvicted: heat("#CC79A7", dark),
+		HeatGuessed: heat(pick("#FFFFFF", "#000000"), dark), HeatStill: heat(pick("#8A8A8A", "#6A6A6A"), dark),
 	}
 	if ascii {
 		t.G = ASCIIGlyphs

@@ -12,6 +12,13 @@ import (
 // line here: its keys, its command and its line in the help and the footer follow.
 var Kinds = []Kind{
 	{Name: "help", Key: "f1", Twin: "?", Help: "keys and commands", New: newHelp},
+	{Name: "experts", Rank: 5, Key: "f8", Twin: "x", Help: "every expert: in memory or not, and what happened to it last", New: newExperts, Own: []HelpLine{
+		{Keys: "Left Right Up Down", Text: "pick an expert of the map; PgUp PgDn: ten layers on; Home End: a layer's first and last"},
+		{Keys: "z", Text: "a row of the map for a layer, or for two"},
+	}},
+	{Name: "layers", Twin: "l", Help: "what each layer cost: which of them the waiting was for", New: newLayers, Own: []HelpLine{
+		{Keys: "s", Text: "sort layers by their waiting, or by number"},
+	}},
 	{Name: "runs", Rank: 1, Key: "f10", Twin: "r", Help: "every run of the session, compared", New: newList, Own: []HelpLine{
 		{Keys: "Up Down k j", Text: "pick a run in the list of runs"},
 		{Keys: "Enter", Text: "compare every run with the picked one; again: choose for itself"},
@@ -39,7 +46,9 @@ type Source struct {
 	Sessions *Sessions
 	// Settings is the page of settings, a view likewise.
 	Settings *Settings
-	Keys     func() []HelpLine // every key and command
+	// Residents are the model's experts and layers.
+	Residents *Residents
+	Keys      func() []HelpLine // every key and command
 }
 
 // Figures says what figures a view shows, and so what its frame must warn of.
