@@ -54,9 +54,23 @@ func keptRuns(l *view.Runs, from int) (out []sessions.Run) {
 		}
 		_, text, change := l.Relation(g)
 		out = append(out, sessions.Run{Name: g.Name(), When: r.When, Prompt: r.Prompt, Settings: view.SettingsText(r.Settings),
-			TokS: g.Median(ab.DecodeTPS).Text(units.Sig, ""), Waits: waitShare(r), Hits: g.Median(view.HitRate).Text(units.Percent, " %"), Text: text, Change: change})
+			TokS: g.Median(ab.DecodeTPS).Text(units.Sig, ""), Waits: waitShare(r), Hits: g.Median(view.HitRate).Text(units.Percent, " %"), Text: text, Change: change, Note: l.NoteOf(g)})
 	}
 	return out
+}
+
+// note puts a line on the latest run, to be kept with the session.
+func (k *keeping) note(runs *view.Runs, text string) (told string, warn bool) {
+	last := runs.Last()
+	switch {
+	case strings.TrimSpace(text) == "":
+		return "/note TEXT puts a line on the latest run", true
+	case last == nil:
+		return "no run yet", true
+	}
+	runs.SetNote(last.N, text)
+	k.said = true
+	return fmt.Sprintf("noted on run %d", last.N), false
 }
 
 // saveResult is what became of a save.
@@ -136,10 +150,11 @@ func resumedText(s *sessions.Session) string {
 	return fmt.Sprintf("%q goes on: %s, saved %s", s.Name, units.Plural(int64(s.Questions()), "question"), s.Saved.Local().Format("2 January 15:04"))
 }
 
-// export writes a session as Markdown.
-func export(path string, s *sessions.Session) error {
+// export writes a session as Markdown, or its runs as CSV where the file's name ends so.
+// table is that of the runs.
+func export(path string, s *sessions.Session, table []byte) error {
 	if path == "" {
-		return errors.New("/export FILE writes the chat and its runs as Markdown")
+		return errors.New("/export FILE writes the chat and its runs as Markdown, /export FILE.csv the runs as CSV")
 	}
 	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
 		path = filepath.Join(home, path[2:])
@@ -147,7 +162,38 @@ func export(path string, s *sessions.Session) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file", path)
 	}
+	if strings.EqualFold(filepath.Ext(path), ".csv") {
+		return durable.Write(path, writing(table))
+	}
 	return durable.Write(path, s.Markdown)
+}
+
+// writing writes bytes.
+func writing(b []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(b)
+		return err
+	}
+}
+
+// exports is the folder for files that people asked for, in that of the sessions.
+const exports = "exports"
+
+// exportRuns writes the runs as CSV and as Markdown beside the sessions, and returns the
+// files' common name.
+func exportRuns(store *sessions.Store, when time.Time, table []byte, runs []sessions.Run) (path string, err error) {
+	dir := filepath.Join(store.Dir(), exports)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "runs-"+when.Format("20060102-150405"))
+	if err := durable.Write(path+".csv", writing(table)); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString("# Runs\n\n")
+	sessions.RunsTable(&b, runs)
+	return path, durable.Write(path+".md", writing([]byte(b.String())))
 }
 
 // sessionRow is a session as the list shows it.

@@ -390,8 +390,12 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 	case "resume":
 		p.takeUp(arg)
 		return
+	case "note":
+		text, _ := p.keep.note(p.runs, arg)
+		p.say("[" + text + "]")
+		return
 	case "export":
-		if err := export(arg, p.session()); err != nil {
+		if err := export(arg, p.session(), p.runs.CSV()); err != nil {
 			p.say("[" + term.CleanLine(err.Error()) + "]")
 		} else {
 			p.say("[written to " + term.CleanLine(arg) + "]")
@@ -505,6 +509,9 @@ func (p *plainChat) listRuns() {
 		p.say(fmt.Sprintf("run %s: %s; %s", g.Name(), view.SettingsText(r.Settings), p.runs.Summary(r)))
 		if len(g.Runs) > 1 {
 			p.say("  " + p.runs.Pooled(g))
+		}
+		if note := p.runs.NoteOf(g); note != "" {
+			p.say("  note: " + note)
 		}
 		if base := p.runs.Base(g); base != nil {
 			c := p.runs.Compare(base, g)

@@ -44,7 +44,7 @@ func TestRunsThatCannotBeComparedSayWhy(t *testing.T) {
 	h.keys("down")
 	h.keys("enter") // and is let go
 	h.lacks("(chosen)")
-	h.wants("Why is thi", "And on Linux?", "Esc close", "lanes 4, cache 3000 MiB, overlap on, release-mmap on")
+	h.wants("│ Why is this laptop slow?", "│ And on Linux?", "Esc close", "lanes 4, cache 3000 MiB, overlap on, release-mmap on")
 	h.lacks("q quit")
 	h.keys("esc", "ctrl+g")
 	h.wait("the fifth run", func() bool { return len(h.m.runs.All()) == 5 && h.m.state == idle })

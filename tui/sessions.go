@@ -196,12 +196,33 @@ func (m *Model) exportTo(path string) tea.Cmd {
 		m.say(m.th.Read, "not now: "+m.busyWith())
 		return nil
 	}
-	s := m.captured()
+	s, table := m.captured(), m.runs.CSV()
 	return m.job(func() tea.Msg {
-		if err := export(path, s); err != nil {
+		if err := export(path, s, table); err != nil {
 			return toldMsg{err.Error(), true}
 		}
 		return toldMsg{"written to " + path, false}
+	})
+}
+
+// writeRuns writes the list of runs beside the sessions.
+func (m *Model) writeRuns() tea.Cmd {
+	store := m.keep.store
+	switch {
+	case store == nil:
+		m.say(m.th.Read, "nothing is kept here: /export FILE.csv writes the runs anywhere")
+		return nil
+	case m.runs.Last() == nil:
+		m.say(m.th.Read, "no run yet")
+		return nil
+	}
+	when, table, runs := m.now(), m.runs.CSV(), keptRuns(m.runs, 0)
+	return m.job(func() tea.Msg {
+		path, err := exportRuns(store, when, table, runs)
+		if err != nil {
+			return toldMsg{err.Error(), true}
+		}
+		return toldMsg{"written to " + path + ".csv and .md", false}
 	})
 }
 
@@ -236,6 +257,13 @@ func (m *Model) onListed(msg listedMsg) {
 func (m *Model) obey() tea.Cmd {
 	if name, dir := m.rowsPage.Asked(); name != "" {
 		return m.stepSetting(name, dir)
+	}
+	switch m.runs.Asked() {
+	case view.KeepNote:
+		m.keep.said = true
+		return nil
+	case view.WriteRuns:
+		return m.writeRuns()
 	}
 	w, ok := m.sessions.Asked()
 	if !ok {
@@ -289,6 +317,14 @@ func (m *Model) sessionCommand(cmd, arg string) (tea.Cmd, bool) {
 		return m.takeUp(arg), true
 	case "export":
 		return m.exportTo(strings.TrimSpace(arg)), true
+	case "note":
+		text, warn := m.keep.note(m.runs, arg)
+		st := m.th.Accent
+		if warn {
+			st = m.th.Read
+		}
+		m.say(st, text)
+		return nil, true
 	}
 	return nil, false
 }

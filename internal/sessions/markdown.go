@@ -41,17 +41,23 @@ func (s *Session) Markdown(w io.Writer) error {
 		b.WriteString(closed(e.Text) + "\n")
 	}
 	if len(s.Runs) > 0 {
-		b.WriteString("\n## Runs\n\n| run | tok/s | waits | hits | text | change | settings | prompt |\n|---|---|---|---|---|---|---|---|\n")
-		for _, r := range s.Runs {
-			cells := []string{r.Name, r.TokS, r.Waits, r.Hits, r.Text, r.Change, r.Settings, Name(r.Prompt)}
-			for i := range cells {
-				cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(cells[i])
-			}
-			b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
-		}
+		b.WriteString("\n## Runs\n\n")
+		RunsTable(&b, s.Runs)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// RunsTable writes runs as a table of Markdown.
+func RunsTable(b *strings.Builder, runs []Run) {
+	b.WriteString("| run | tok/s | waits | hits | text | change | settings | prompt | note |\n|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range runs {
+		cells := []string{r.Name, r.TokS, r.Waits, r.Hits, r.Text, r.Change, r.Settings, Name(r.Prompt), r.Note}
+		for i := range cells {
+			cells[i] = strings.NewReplacer("|", `\|`, "\n", " ").Replace(cells[i])
+		}
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+	}
 }
 
 // closed is a text in which a block of code that was not finished ends, so that what

@@ -80,6 +80,7 @@ type Run struct {
 	Hits     string    `json:"hits"`
 	Text     string    `json:"text"`   // identical or not to that of the run it is held against
 	Change   string    `json:"change"` // of the speed
+	Note     string    `json:"note,omitempty"`
 }
 
 // ID identifies a session in its folder, whatever it is called. It is empty before

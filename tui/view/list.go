@@ -25,12 +25,29 @@ func (l *list) Figures() Figures { return Past }
 func (l *list) Wheel(dir int)    { l.move(dir) }
 
 func (l *list) Hints() []string {
-	return []string{"Esc closes", "Up/Down picks a run", "Enter makes it the baseline"}
+	if l.asking.on {
+		return []string{"Enter keeps the note", "Esc leaves it as it was"}
+	}
+	return []string{"Esc closes", "Up/Down picks a run", "Enter makes it the baseline", "n notes", "w writes files"}
 }
 
 // Key picks a run, and makes it the base of all others.
 func (l *list) Key(name string) bool {
+	if l.asking.on {
+		done, known := l.asking.key(name)
+		if done {
+			l.SetNote(l.picked().Last().N, l.asking.text)
+			l.asked = KeepNote
+		}
+		return known
+	}
 	switch name {
+	case "n":
+		if len(l.All()) > 0 {
+			l.asking.begin(l.NoteOf(l.picked()))
+		}
+	case "w":
+		l.asked = WriteRuns
 	case "up", "k":
 		l.move(-1)
 	case "down", "j":
@@ -59,17 +76,6 @@ func shortFlags(g *ab.Group) string {
 	return strings.Replace(term.CleanLine(rest.Qualifiers()), "SIMULATED", "SIM", 1)
 }
 
-// severalPrompts reports that the runs did not all start alike, so that each
-// must say what it was asked.
-func (l *list) severalPrompts() bool {
-	for _, r := range l.All() {
-		if !r.SameStart(l.All()[0]) {
-			return true
-		}
-	}
-	return false
-}
-
 // runColumn is a column of the table.
 type runColumn struct {
 	name string
@@ -80,7 +86,7 @@ type runColumn struct {
 
 // words reports that a column holds words, not a figure.
 func (c *runColumn) words() bool {
-	return c.name == engineColumn || c.name == "prompt" || c.name == "flags" || c.name == changeColumn
+	return c.name == engineColumn || c.name == "flags" || c.name == changeColumn
 }
 
 // figureColumn is a column of a figure's median.
@@ -90,11 +96,19 @@ func figureColumn(name string, w, rank int, format func(float64) string, f func(
 
 const engineColumn = "engine"
 
+const spreadColumn = "spread" // of equal runs, from lowest to highest
+
 const changeColumn = "change" // of the decode speed; against which runs, the list knows
 
 var runColumns = []runColumn{
 	figureColumn("tok/s", 6, 0, units.Sig, ab.DecodeTPS),
 	{changeColumn, changeWidth, 0, nil},
+	{spreadColumn, 6, 4, func(g *ab.Group) string {
+		if len(g.Runs) == 1 {
+			return "-"
+		}
+		return g.Spread(ab.DecodeTPS).Text(func(v float64) string { return units.Percent(100 * v) }, " %")
+	}},
 	figureColumn("compute", 7, 5, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
 	figureColumn("mgmt", 6, 6, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
 	figureColumn("stall", 6, 2, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
@@ -146,6 +160,9 @@ func (l *list) withEngines(cols []runColumn) []runColumn {
 // columns drops what a narrow screen has no room for.
 func (l *list) columns(w int) []runColumn {
 	cols := l.withEngines(slices.Clone(runColumns))
+	if !slices.ContainsFunc(l.Groups(), func(g *ab.Group) bool { return len(g.Runs) > 1 }) {
+		cols = slices.DeleteFunc(cols, func(c runColumn) bool { return c.name == spreadColumn })
+	}
 	change := &cols[slices.IndexFunc(cols, func(c runColumn) bool { return c.name == changeColumn })]
 	if w >= wideRuns {
 		change.w = len(notComparable + "disturbed: drive")
@@ -166,10 +183,6 @@ func (l *list) columns(w int) []runColumn {
 		if n := min(l.th.Width(text), room); n > change.w {
 			change.w, diff = n, diffBeside
 		}
-	}
-	if l.severalPrompts() {
-		prompt := func(g *ab.Group) string { return l.th.Shown(term.CleanLine(g.First().Prompt)) }
-		cols = append([]runColumn{{"prompt", min(10+max(w-80, 0)/10, 24), 1, prompt}}, cols...)
 	}
 	wide := 0
 	for _, g := range l.Groups() {
@@ -195,7 +208,7 @@ func (l *list) columns(w int) []runColumn {
 }
 
 // detailRows is how much of h rows the picked run gets.
-func detailRows(h int) int { return min(11, h*3/5) }
+func detailRows(h int) int { return min(13, h*3/5) }
 
 // page is how many runs are shown at once.
 func (l *list) page() int { return max(l.h-1-detailRows(l.h), 1) }
@@ -225,10 +238,26 @@ func (l *list) Render(w, h int) []string {
 
 	details := detailRows(h)
 	page := max(h-1-details, 1)
-	l.top = min(max(l.top, l.at-page+1), l.at)
-	for i := l.top; i < min(l.top+page, len(l.Groups())); i++ {
-		rows = append(rows, l.row(i, cols, diffW))
+	var lines []string
+	at := 0 // the picked run's line
+	questions := l.questions()
+	for _, q := range questions {
+		if len(questions) > 1 {
+			prompt := th.Shown(term.CleanLine(l.Groups()[q[0]].First().Prompt))
+			lines = append(lines, th.Pad(th.Bold.On(th.Cut(prompt, w)), w))
+		}
+		for _, i := range q {
+			if i == l.at {
+				at = len(lines)
+			}
+			lines = append(lines, l.row(i, cols, diffW))
+		}
 	}
+	l.top = max(min(max(l.top, at-page+1), at), 0)
+	if at == 1 && len(questions) > 1 && page > 1 {
+		l.top = 0 // its question too
+	}
+	rows = append(rows, lines[l.top:min(l.top+page, len(lines))]...)
 	for len(rows) < h-details {
 		rows = append(rows, term.Blanks(w))
 	}
@@ -244,7 +273,11 @@ func (l *list) row(i int, cols []runColumn, diffW int) string {
 	if i == l.at {
 		mark = th.G.Focus
 	}
-	b.WriteString(mark + th.Pad(g.Name(), nameColumn) + " " + th.Pad(th.Shown(what), diffW))
+	name := g.Name()
+	if l.NoteOf(g) != "" {
+		name += "*"
+	}
+	b.WriteString(mark + th.Pad(name, nameColumn) + " " + th.Pad(th.Shown(what), diffW))
 	for _, c := range cols {
 		v := change
 		switch {
@@ -286,6 +319,12 @@ func (l *list) detail(w, h int) []string {
 	}
 	head := fmt.Sprintf("run %d  %s  %s", r.N, r.When.Format("15:04"), th.Shown(term.CleanLine(r.Prompt)))
 	rows = append(rows, th.Pad(th.Bold.On(th.Cut(head, w)), w))
+	switch note := l.NoteOf(g); {
+	case l.asking.on:
+		rows = append(rows, th.Pad(th.Accent.On("note: ")+l.asking.show(th, w-6), w))
+	case note != "":
+		add(th.Accent, "note: "+th.Shown(note))
+	}
 	add("", SettingsText(r.Settings))
 	add("", l.Summary(r))
 	if StoppedEarly(r) {
@@ -297,6 +336,9 @@ func (l *list) detail(w, h int) []string {
 	if base := l.against(g); base != nil {
 		c := l.Compare(base, g)
 		add("", l.Sentence(&c))
+		if a, b := base.First(), g.First(); len(c.Differs) > 0 && a.Engine == b.Engine {
+			add("", "what differed: "+changes(a.Settings, b.Settings))
+		}
 		add("", l.sideBySide(&c))
 	} else {
 		add(th.Dim, "other runs of the same prompt are compared with this one; "+l.again+" makes one")

@@ -23,6 +23,10 @@ type Runs struct {
 	at     int       // picked group
 	chosen *ab.Group // as the base of all; nil: each group has its own
 
+	notes  map[int]string // a line on a run, by its number
+	asking entry          // for a note
+	asked  RunsWish
+
 	again string      // how to ask for a run again: a key or a command
 	early map[int]int // prompt tokens done, by the number of a run that ended before its first token
 }
@@ -47,8 +51,66 @@ func (l *Runs) Take(r *backend.Run, prefilled int) {
 	}
 }
 
+// RunsWish is what the list of runs asks for, since it cannot do it itself.
+type RunsWish uint8
+
+// The wishes.
+const (
+	NoWish    RunsWish = iota
+	KeepNote           // a note has changed
+	WriteRuns          // as files
+)
+
+// Asked returns what was asked for since the last call.
+func (l *Runs) Asked() RunsWish {
+	w := l.asked
+	l.asked = NoWish
+	return w
+}
+
+// Note returns the note on a run, by its number; empty if there is none.
+func (l *Runs) Note(n int) string { return l.notes[n] }
+
+// SetNote puts a note on a run. An empty one takes it away.
+func (l *Runs) SetNote(n int, text string) {
+	if l.notes == nil {
+		l.notes = map[int]string{}
+	}
+	if l.notes[n] = strings.TrimSpace(term.CleanLine(text)); l.notes[n] == "" {
+		delete(l.notes, n)
+	}
+}
+
+// NoteOf returns the note on a group: that of its latest run that has one.
+func (l *Runs) NoteOf(g *ab.Group) string {
+	for _, r := range slices.Backward(g.Runs) {
+		if s := l.Note(r.N); s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// questions lists the numbers of groups by what was asked: those that started alike stand
+// together, the question that was asked first before the others.
+func (l *Runs) questions() (out [][]int) {
+	for i, g := range l.Groups() {
+		at := slices.IndexFunc(out, func(q []int) bool { return l.Groups()[q[0]].First().SameStart(g.First()) })
+		if at < 0 {
+			at = len(out)
+			out = append(out, nil)
+		}
+		out[at] = append(out[at], i)
+	}
+	return out
+}
+
+// move picks another group, in the order in which they are shown.
 func (l *Runs) move(n int) {
-	l.at = min(max(l.at+n, 0), max(len(l.Groups())-1, 0))
+	order := slices.Concat(l.questions()...)
+	if len(order) > 0 {
+		l.at = order[min(max(slices.Index(order, l.at)+n, 0), len(order)-1)]
+	}
 }
 
 func (l *Runs) picked() *ab.Group { return l.Groups()[l.at] }
@@ -167,6 +229,21 @@ func SettingsText(vs []backend.Value) string {
 		}
 	}
 	return strings.Join(out, ", ")
+}
+
+// changes lists the settings in which b differs from a, with what they were.
+func changes(a, b []backend.Value) string {
+	var out []string
+	for _, v := range b {
+		was := slices.IndexFunc(a, func(o backend.Value) bool { return o.Name == v.Name })
+		switch {
+		case was < 0:
+			out = append(out, v.Name+" "+v.Shown)
+		case a[was].Value != v.Value:
+			out = append(out, fmt.Sprintf("%s %s (was %s)", v.Name, v.Shown, a[was].Shown))
+		}
+	}
+	return term.CleanLine(strings.Join(out, ", "))
 }
 
 // Relation says how a group stands to its base.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"bmoe/internal/units"
 	"bmoe/tui/term"
@@ -28,8 +27,7 @@ type Sessions struct {
 	at, top int
 	h       int
 
-	naming bool // a name is being typed
-	name   string
+	naming entry  // a name
 	sure   string // the ID of the one that the next d deletes
 	asked  *Wish
 }
@@ -94,7 +92,7 @@ func (l *Sessions) Wheel(dir int)    { l.move(dir) }
 
 func (l *Sessions) Hints() []string {
 	switch {
-	case l.naming:
+	case l.naming.on:
 		return []string{"Enter takes the name", "Esc leaves it"}
 	case l.sure != "":
 		return []string{"d again deletes it for good", "any other key keeps it"}
@@ -106,7 +104,7 @@ func (l *Sessions) move(n int) { l.at = min(max(l.at+n, 0), max(len(l.rows)-1, 0
 
 // Key picks a session and says what is to be done with it.
 func (l *Sessions) Key(name string) bool {
-	if l.naming {
+	if l.naming.on {
 		return l.typed(name)
 	}
 	sure := l.sure
@@ -135,7 +133,7 @@ func (l *Sessions) Key(name string) bool {
 			l.asked = &Wish{Do: TakeUp, ID: s.ID}
 		}
 	case "r":
-		l.naming, l.name = true, s.Name
+		l.naming.begin(s.Name)
 	case "d":
 		if sure != s.ID {
 			l.sure = s.ID
@@ -148,33 +146,13 @@ func (l *Sessions) Key(name string) bool {
 	return true
 }
 
-// typed takes a key of a name. All keys are the name's but for those that leave the
-// program.
+// typed takes a key of a name.
 func (l *Sessions) typed(name string) bool {
-	switch name {
-	case "enter":
-		l.naming = false
-		if strings.TrimSpace(l.name) != "" {
-			l.asked = &Wish{Do: Rename, ID: l.rows[l.at].ID, Name: l.name}
-		}
-	case "esc":
-		l.naming = false
-	case "backspace":
-		_, n := utf8.DecodeLastRuneInString(l.name)
-		l.name = l.name[:len(l.name)-n]
-	case "ctrl+u":
-		l.name = ""
-	case "space":
-		l.name += " "
-	case "ctrl+c", "ctrl+z", "ctrl+l":
-		l.naming = name != "ctrl+c"
-		return false
-	default:
-		if utf8.RuneCountInString(name) == 1 && term.Hidden(name) == 0 {
-			l.name += name
-		}
+	done, known := l.naming.key(name)
+	if done && strings.TrimSpace(l.naming.text) != "" {
+		l.asked = &Wish{Do: Rename, ID: l.rows[l.at].ID, Name: l.naming.text}
 	}
-	return true
+	return known
 }
 
 func (l *Sessions) page() int { return max(l.h-1, 1) }
@@ -214,11 +192,8 @@ func (l *Sessions) Render(w, h int) []string {
 		if s.Open {
 			called = "(open) " + called
 		}
-		if i == l.at && l.naming {
-			called = th.Shown(l.name) + "_"
-			if over := th.Width(called) - name; over > 0 { // the end is where one types
-				called = string([]rune(called)[over:])
-			}
+		if i == l.at && l.naming.on {
+			called = l.naming.show(th, name)
 		}
 		state := "-"
 		if s.StateBytes > 0 {

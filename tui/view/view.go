@@ -22,6 +22,8 @@ var Kinds = []Kind{
 	{Name: "runs", Rank: 1, Key: "f10", Twin: "r", Help: "every run of the session, compared", New: newList, Own: []HelpLine{
 		{Keys: "Up Down k j", Text: "pick a run in the list of runs"},
 		{Keys: "Enter", Text: "compare every run with the picked one; again: choose for itself"},
+		{Keys: "w", Text: "write the list of runs as CSV and as Markdown"},
+		{Keys: "n", Text: "a note on the picked run, a line that is kept with the session"},
 	}},
 	{Name: "sessions", Help: "conversations that were kept: go on with one, rename, delete", New: func(s Source) View { return s.Sessions }},
 	{Name: "settings", Help: "every setting: its value, where that comes from, how it is changed", New: func(s Source) View { return s.Settings }},
