@@ -350,11 +350,15 @@ func (s *Session) turn() int {
 	return max(1, n)
 }
 
-// ask makes ctx the one whose end makes lanes give up reads that signals interrupt,
-// until the function that comes back is called.
+// ask makes ctx the one whose end makes lanes give up reads that signals interrupt, and
+// looks after reads that hang, until the function that comes back is called.
 func (s *Session) ask(ctx context.Context) (done func()) {
 	s.asking.Store(&ctx)
-	return func() { s.asking.Store(nil) }
+	watched := s.watch(ctx)
+	return func() {
+		watched()
+		s.asking.Store(nil)
+	}
 }
 
 // unwanted reports whether nobody waits for reads any more.

@@ -60,7 +60,7 @@ func Begin(ctx context.Context, cfg Config) (*Opening, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	s := &Session{cfg: cfg, mostLanes: max(cfg.Lanes, laneSteps[len(laneSteps)-1])}
+	s := &Session{cfg: cfg, letGo: letGo, mostLanes: max(cfg.Lanes, laneSteps[len(laneSteps)-1])}
 	s.pass.guarded = s.guardedPass
 	if w := s.meter.open(cfg.Model, cfg.Locks); w != "" {
 		s.warnings = append(s.warnings, w)

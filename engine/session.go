@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"bmoe/engine/backend"
 	"bmoe/engine/chat"
@@ -73,6 +74,9 @@ type Session struct {
 	tracing   *tracing // nil: nothing is written down of passes
 
 	asking atomic.Pointer[context.Context] // whose end lanes look at; nil between runs
+	notify func(string)                    // nil: nobody wants to hear
+	hung   hung
+	letGo  time.Duration // see the constant of that name; tests have less patience
 
 	closing sync.Once
 	closed  error

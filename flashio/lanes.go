@@ -1,8 +1,6 @@
 package flashio
 
 import (
-	"sync"
-
 	"bmoe/internal/clock"
 	"bmoe/internal/crash"
 )
@@ -22,10 +20,7 @@ type LaneOptions struct {
 }
 
 // lanes is the Reader whose lanes block in the system call.
-type lanes struct {
-	*core
-	done sync.WaitGroup // running lanes
-}
+type lanes struct{ *core }
 
 // OpenLanes opens every file of the set once per lane and starts the lanes. If
 // direct I/O is refused the reader falls back to buffered reads and its Mode
@@ -35,7 +30,7 @@ func OpenLanes(set *Files, o LaneOptions) (Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lanes{core: c}
+	l := &lanes{c}
 	l.start(o.Lanes)
 	return l, nil
 }
@@ -43,13 +38,15 @@ func OpenLanes(set *Files, o LaneOptions) (Reader, error) {
 // start starts n lanes.
 func (l *lanes) start(n int) {
 	for i := range n {
-		l.done.Go(func() { l.run(i) })
+		l.lives(i, true)
+		go l.run(i)
 	}
 }
 
 // run is one lane: it takes what is due next until the reader closes.
 func (l *lanes) run(i int) {
 	defer crash.Catch("lane")
+	defer l.lives(i, false)
 	for {
 		r := l.queue.take()
 		if r == nil {
@@ -61,6 +58,9 @@ func (l *lanes) run(i int) {
 			l.lane[i].count(r)
 		}
 		l.queue.finished(1)
+		if l.back(i, r) {
+			closeSet(l.handles[i : i+1]) // nobody is left to tell
+		}
 		r.Done.ReadDone(r)
 	}
 }
@@ -68,6 +68,7 @@ func (l *lanes) run(i int) {
 func (l *lanes) serve(r *Request) {
 	var err error
 	r.Started = clock.Now()
+	l.hands[r.Lane].take(r, r.Started)
 	for {
 		r.N, err = readWindow(l.handles[r.Lane][r.File].handle, r.Buf, r.Offset, r.Need, int(l.set.align), l.unwanted)
 		if err == nil || !l.giveUpDirect(r.Lane, r.File, err) {
@@ -75,6 +76,7 @@ func (l *lanes) serve(r *Request) {
 		}
 	}
 	r.Ended = clock.Now()
+	l.hands[r.Lane].drop()
 	if err != nil {
 		r.Err = l.readError(r, err)
 	}
@@ -84,6 +86,6 @@ func (l *lanes) Close() error {
 	if !l.queue.close() {
 		return nil
 	}
-	l.done.Wait()
+	l.await()
 	return l.closeHandles()
 }

@@ -57,6 +57,8 @@ type core struct {
 	unwanted func() bool // whether nobody wants a read that was interrupted
 	queue    queue
 	lane     []laneCounters
+	hands    []hand // by lane
+	behind   behind
 
 	state   sync.Mutex // guards what follows; the engine reads handles without it
 	engine  string
@@ -72,7 +74,8 @@ func openCore(set *Files, engine string, handles int, o LaneOptions) (*core, err
 	if lanes < 1 || lanes > MaxLanes {
 		return nil, fmt.Errorf("open %s: %d reads in flight asked for, 1 to %d are possible", engine, lanes, MaxLanes)
 	}
-	c := &core{set: set, engine: engine, noDirect: o.NoDirect, unwanted: o.GiveUp, lane: make([]laneCounters, lanes)}
+	c := &core{set: set, engine: engine, noDirect: o.NoDirect, unwanted: o.GiveUp, lane: make([]laneCounters, lanes), hands: make([]hand, lanes)}
+	c.behind.init(lanes)
 	if c.unwanted == nil {
 		c.unwanted = never
 	}
@@ -168,14 +171,25 @@ func (c *core) giveUpDirect(lane, file int, err error) bool {
 	return true
 }
 
-// closeHandles ends the reader after its engine has stopped: nothing is in
-// flight any more.
+// closeHandles ends the reader after its engine has stopped. Lanes that are still in
+// reads keep their handles, and close them when they come back.
 func (c *core) closeHandles() error {
 	c.queue.drain()
 	c.state.Lock()
 	defer c.state.Unlock()
-	err := c.closeAll()
-	c.handles, c.broken = nil, ErrClosed
+	var err error
+	if stuck := c.behind.stuck; slices.Contains(stuck, true) {
+		rows := [][]openFile{c.retired}
+		for i, row := range c.handles {
+			if !stuck[i] {
+				rows = append(rows, row)
+			}
+		}
+		err = closeSet(rows)
+	} else {
+		err = c.closeAll()
+		c.handles, c.broken = nil, ErrClosed
+	}
 	if err != nil {
 		return fmt.Errorf("close %s: %w", c.engine, err)
 	}

@@ -91,8 +91,14 @@ type Reader interface {
 	// Engine is "lanes" or "uring". A ring that fails for good is replaced by
 	// lanes; Mode then says why.
 	Engine() string
-	// Close serves no more reads: it waits for those in flight, completes
-	// those still queued with ErrClosed and closes all handles.
+	// InFlight appends the reads that are in flight to dst.
+	InFlight(dst []Flight) []Flight
+	// Leave says of a read in flight, which may never end, that nobody waits for
+	// it, Close included. Its request and its memory stay the system's until Done
+	// has been called.
+	Leave(*Request)
+	// Close serves no more reads: it waits for those in flight that were not left
+	// behind, completes those still queued with ErrClosed and closes all handles.
 	Close() error
 }
 

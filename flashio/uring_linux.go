@@ -101,8 +101,7 @@ func (u *uring) run() {
 	defer crash.Catch("io_uring")
 	u.armWaker()
 	for {
-		closed := u.begin()
-		if closed && len(u.free) == len(u.slots) {
+		if closed := u.begin(); closed && u.nobodyWaits() {
 			return
 		}
 		if err := u.ring.enter(); err != nil {
@@ -111,6 +110,16 @@ func (u *uring) run() {
 		}
 		u.reapAll()
 	}
+}
+
+// nobodyWaits reports whether all that is in flight was left behind.
+func (u *uring) nobodyWaits() bool {
+	for i := range u.slots {
+		if r := u.slots[i].r; r != nil && !u.left(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // reapAll takes every completion that there is.
@@ -147,7 +156,7 @@ func (u *uring) fallBack(cause error) {
 			panic(fmt.Sprintf("flashio: %v, and %d reads did not come back from the kernel", cause, len(u.slots)-len(u.free)))
 		}
 	}
-	l := &lanes{core: u.core}
+	l := &lanes{u.core}
 	u.state.Lock()
 	u.engine = "lanes"
 	u.mode.Fallback = fmt.Sprintf("io_uring failed (%v); lanes read since", cause)
@@ -157,7 +166,7 @@ func (u *uring) fallBack(cause error) {
 	u.state.Unlock()
 	u.queue.giveBack(u.again)
 	l.start(len(u.slots))
-	l.done.Wait()
+	l.await()
 }
 
 // openAnew closes all handles and opens every file once for each of n lanes.
@@ -181,6 +190,7 @@ func (u *uring) openAnew(n int) error {
 // giveUp frees a slot whose request is for lanes to do.
 func (u *uring) giveUp(slot int) {
 	u.again = append(u.again, u.slots[slot].r)
+	u.hands[slot].drop()
 	u.slots[slot] = uringSlot{}
 	u.free = append(u.free, slot)
 }
@@ -208,6 +218,7 @@ func (u *uring) begin() (closed bool) {
 			u.free = u.free[:len(u.free)-1]
 			r.Lane = slot
 			r.Started = clock.Now()
+			u.hands[slot].take(r, r.Started)
 			u.slots[slot] = uringSlot{r: r}
 			u.submit(slot)
 		}
@@ -285,6 +296,8 @@ func (u *uring) complete(slot int, result int32) {
 	*s = uringSlot{}
 	u.free = append(u.free, slot)
 	u.lane[slot].count(r)
+	u.hands[slot].drop()
+	u.back(slot, r)
 	u.queue.finished(1)
 	r.Done.ReadDone(r)
 }

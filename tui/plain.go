@@ -35,7 +35,8 @@ type plainChat struct {
 
 	width   func() int // columns to break lines at, or 0
 	fold    term.Folder
-	notes   io.Writer // where a long prefill is told of
+	notes   io.Writer // what is told beside an answer, see note
+	noting  sync.Mutex
 	keep    keeping
 	said    []sessions.Entry // the chat so far
 	dropped int              // turns that no longer fit the context, as last told
@@ -251,10 +252,41 @@ func (p *plainChat) message(ctx context.Context, lines <-chan inputLine) (string
 func (p *plainChat) answer(ctx context.Context, again bool, f func(context.Context, func(backend.Delta)) (*backend.Run, error)) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
+	told := p.tellNotices()
 	w := p.begin()
 	run, err := f(ctx, w.delta)
 	w.open()
+	told()
 	p.finish(run, err, again)
+}
+
+// note writes a line beside the answer. It may be called on any goroutine.
+func (p *plainChat) note(line string) {
+	p.noting.Lock()
+	defer p.noting.Unlock()
+	fmt.Fprintln(p.notes, line)
+}
+
+// tellNotices tells what comes in by Options.Notices while an answer is under way,
+// until the function that it returns is called.
+func (p *plainChat) tellNotices() (stop func()) {
+	over, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer crash.Catch("notices")
+		defer close(gone)
+		for {
+			select {
+			case <-over:
+				return
+			case text := <-p.o.Notices:
+				p.note("\n[" + term.CleanLine(text) + "]")
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-gone
+	}
 }
 
 // finish tells how an answer ended, and of one given again how it compares.
@@ -305,7 +337,7 @@ func (p *plainChat) begin() *plainAnswer {
 	var due profile.PrefillNotes
 	stopNotes := WatchPrefill(p.eng.Snapshot, func(s *profile.Snapshot) {
 		if due.Due(s) {
-			fmt.Fprintf(p.notes, "reading the prompt: %s\n", s.PrefillText())
+			p.note("reading the prompt: " + s.PrefillText())
 		}
 	})
 	return &plainAnswer{p: p, open: sync.OnceFunc(func() {

@@ -68,6 +68,13 @@ func (o *options) beginOwn(ctx context.Context) (*opening, error) {
 			return nil, err // not a nil session in an interface
 		}
 		giveProcessors(s)
+		s.Notify(func(text string) {
+			if o.notice != nil {
+				o.notice(text)
+			} else {
+				warnOf(text)
+			}
+		})
 		return o.recorded(s)
 	}}, nil
 }

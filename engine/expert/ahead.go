@@ -118,10 +118,9 @@ func (s *Streamer) takeBack(sl *slot) (n int) {
 	return n
 }
 
-// Recall takes back all that was read ahead and not demanded, as far as no lane has
-// begun it, and guesses nothing until the next pass. It does not wait: what is in flight
-// ends when the reader closes. No batch may be open.
-func (s *Streamer) Recall() {
+// takeAllBack takes back all that was read ahead and not demanded, as far as no lane has
+// begun it, and what is guessed.
+func (s *Streamer) takeAllBack() {
 	s.mu.Lock()
 	for place := range s.fore.lists {
 		s.fore.forget(place)
@@ -132,14 +131,4 @@ func (s *Streamer) Recall() {
 			s.cancel(policy.Key(k))
 		}
 	}
-}
-
-// recall is Recall, and waits for the reads that have begun.
-func (s *Streamer) recall() {
-	s.Recall()
-	s.mu.Lock()
-	for s.flying > 0 {
-		s.quiet.Wait()
-	}
-	s.mu.Unlock()
 }

@@ -131,7 +131,7 @@ func TestCancelFreesTheSlotWhenReadsAreOver(t *testing.T) {
 	if s.readAhead(shape.Key(3, 0)); !s.readAhead(shape.Key(3, 1)) || !s.readAhead(shape.Key(3, 2)) || s.readAhead(shape.Key(3, 3)) {
 		t.Error("not three experts of a size are read ahead")
 	}
-	s.recall()
+	s.Recall()
 	if len(h.queue) != 0 || freeSlots(s) != free-1 {
 		t.Error("not all was recalled")
 	}

@@ -48,6 +48,7 @@ type Batch struct {
 	left     atomic.Int32 // experts not computed yet
 	inFlight atomic.Int32 // reads for the batch that are submitted and not over
 	failed   atomic.Bool
+	givenUp  atomic.Bool // its reads are not waited for
 
 	// Guarded by the streamer's mu.
 	err      error
@@ -85,6 +86,7 @@ func (b *Batch) begin(layer, n int) {
 	b.layer, b.n, b.unused, b.err, b.computed = layer, n, 0, nil, 0
 	b.left.Store(int32(n))
 	b.failed.Store(false)
+	b.givenUp.Store(false)
 }
 
 // Len returns the number of experts that are to be computed.
@@ -210,10 +212,13 @@ func (b *Batch) Release() error {
 	}
 	for {
 		seq := b.Seq()
-		if !b.InFlight() {
+		if !b.InFlight() || b.givenUp.Load() {
 			break
 		}
 		b.Wait(seq)
+	}
+	if b.givenUp.Load() {
+		s.leaveBehind(b)
 	}
 	if done && !b.Failed() {
 		s.leave(b)

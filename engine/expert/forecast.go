@@ -74,7 +74,7 @@ func (f *forecast) on() bool { return f.decode() || f.prompts }
 // SetForesight says how far predictors are turned up from now on, and whether the next
 // layer of a prompt's batch is guessed. No batch may be open.
 func (s *Streamer) SetForesight(f Foresight, prompts bool) {
-	s.recall()
+	s.Recall()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fore.level, s.fore.prompts = f, prompts

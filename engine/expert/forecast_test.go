@@ -174,7 +174,7 @@ func TestWrongGuessesAreGivenUp(t *testing.T) {
 		s.Expect(2, 1, []int32{11})
 		asked := len(h.queue) > 0
 		f.visit(t, s, h, 2, 0, 1, 2)
-		s.recall()
+		s.Recall()
 		return asked
 	}
 	if !read() {

@@ -53,6 +53,7 @@ type slot struct {
 	useless bool                 // of what is read ahead: free as soon as no read is pending
 	link    int32                // of the pass's misses; -1: none is written down
 	user    *item                // of the open batch, for which the slot was filled
+	lost    bool                 // given up to reads that do not return
 }
 
 // arrived reports whether the whole expert is there.
@@ -70,6 +71,8 @@ type pool struct {
 	free      []*slot // taken from the end
 	aheads    []*slot // that are being or were read ahead, in no order
 	maxAhead  int     // slots that may be
+	lost      int     // slots that are given up to reads
+	spare     int     // slots that were lost and have come back: one more each than there should be
 }
 
 // size is how much memory n slots take, in whole pages.
@@ -102,7 +105,7 @@ func (p *pool) grow(n int, s *Streamer) error {
 // are neither in use nor in the list of free ones.
 func (p *pool) shrink(n int) error {
 	clear(p.slots[n:])
-	p.slots = p.slots[:n]
+	p.slots, p.spare = p.slots[:n], 0
 	size := p.committed - p.size(n)
 	p.committed -= size
 	if err := p.memory.Decommit(p.committed, size); err != nil {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"bmoe/engine/expert/policy"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/stats"
+	"bmoe/internal/units"
 	"bmoe/profile"
 )
 
@@ -73,6 +75,10 @@ type Streamer struct {
 	pools  []*pool
 	slotOf []*slot // by key; nil: not in a slot
 	flying int     // reads made ahead, not over and wanted by no batch
+	short  error   // why there are fewer slots than the directory reckons with
+	after  func(time.Duration, func()) (stop func() bool)
+
+	flights []flashio.Flight // scratch of Hung
 
 	batch   Batch
 	submits []*flashio.Request
@@ -103,6 +109,7 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 	s := &Streamer{files: files, layout: l, starts: starts, shape: shape, slotOf: make([]*slot, shape.Keys()), ahead: o.Reserve, vocab: o.Vocab,
 		dir: policy.NewDirectory(shape, o.Budget-o.Reserve, o.Policy), curve: policy.NewCurve(shape)}
 	s.quiet.L = &s.mu
+	s.after = afterFunc
 	if o.WholeLayers {
 		s.bank = make([]int32, 0, l.Experts)
 	}
@@ -112,8 +119,8 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 	pools := s.dir.Pools()
 	for i, n := range pools.Bytes {
 		// Beside its most residents a pool holds what is read ahead, never more
-		// than all there is.
-		memory, err := flashio.Reserve(2 * pools.Cap[i] * int(n))
+		// than all there is, and slots that hung reads have taken.
+		memory, err := flashio.Reserve((2*pools.Cap[i] + flashio.MaxLanes) * int(n))
 		if err != nil {
 			s.Close() // the error that matters is the first
 			return nil, fmt.Errorf("address space for expert slots: %w", err)
@@ -194,7 +201,10 @@ func (s *Streamer) Acquire(layer, tokens int, ids []int32) *Batch {
 	if s.fore.on() {
 		s.visited(layer, tokens, ids)
 	}
-	if !b.known {
+	if !b.known && s.short != nil {
+		b.err = s.short
+		b.failed.Store(true)
+	} else if !b.known {
 		late := s.evict(b)
 		if tokens == 1 {
 			s.links.asked = clock.Now()
@@ -395,6 +405,13 @@ func (sl *slot) ReadDone(r *flashio.Request) {
 	}
 	sl.flying[p] = false
 	sl.pending--
+	if sl.lost {
+		if sl.pending == 0 {
+			s.found(sl)
+		}
+		s.mu.Unlock()
+		return
+	}
 	s.read(1)
 	if s.OnRead != nil && r.Ended != 0 { // else no read was made
 		layer := s.shape.Layer(sl.key)
@@ -512,7 +529,7 @@ func (s *Streamer) forget(k policy.Key, why uint8) {
 
 // Empty forgets all residents and counters; the memory stays.
 func (s *Streamer) Empty() {
-	s.recall()
+	s.Recall()
 	s.dir.Empty()
 	s.census.empty()
 	s.curve.Empty()
@@ -520,6 +537,9 @@ func (s *Streamer) Empty() {
 		p.free = p.free[:0]
 		// The last of the list is taken first: slots fill from the start.
 		for i := len(p.slots) - 1; i >= 0; i-- {
+			if p.slots[i].lost {
+				continue
+			}
 			p.slots[i].key = policy.None
 			p.free = append(p.free, p.slots[i])
 		}
@@ -534,7 +554,10 @@ func (s *Streamer) Empty() {
 // that fit stay, in the policy's order; those in slots that go are moved. No batch may
 // be open.
 func (s *Streamer) Resize(budget, reserve int64) error {
-	s.recall()
+	s.Recall()
+	if n := s.lost(); n > 0 {
+		return fmt.Errorf("%s still in the hands of reads that do not return: until they do the cache keeps its size", units.Plural(int64(n), "slot"))
+	}
 	old, oldAhead := s.dir.Budget(), s.ahead
 	s.ahead = reserve
 	for _, k := range s.dir.Resize(budget - s.ahead) {
@@ -656,10 +679,16 @@ func (s *Streamer) CountCurve(on bool) {
 // Curve tells what other budgets would have hit. Visits are the streamer's own.
 func (s *Streamer) Curve() *policy.Curve { return s.curve }
 
-// Close hands back the memory. The reader stays open; no read is in flight.
+// Close hands back the memory, but for that into which reads that were given up may
+// still write. The reader stays open; no other read is in flight.
 func (s *Streamer) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var errs []error
 	for _, p := range s.pools {
+		if p.lost > 0 {
+			continue
+		}
 		errs = append(errs, p.memory.Release())
 	}
 	return errors.Join(errs...)
