@@ -39,6 +39,9 @@ func (m *Model) command(cmd, arg string) tea.Cmd {
 	if todo, ok := m.sessionCommand(cmd, arg); ok {
 		return todo
 	}
+	if todo, ok := m.chatCommand(cmd, arg); ok {
+		return todo
+	}
 	a, ok := plainCommands[cmd]
 	if cmd == "why" && arg != "" {
 		m.whyToken(arg)

@@ -37,6 +37,7 @@ type fakeEngine struct {
 	talk     backend.Chat
 	state    string // what the model remembers
 	records  []profile.Record
+	tells    bool // deltas carry the records of their tokens
 
 	script    []backend.Delta // what an answer consists of
 	step      chan struct{}   // if set, a token waits for a receive
@@ -142,6 +143,12 @@ func (f *fakeEngine) run(ctx context.Context, onDelta func(backend.Delta)) (*bac
 		walls = append(walls, f.token(i, cfg))
 		text.WriteString(d.Text)
 		thought.WriteString(d.Reasoning)
+		if d.Token = int32(i); f.tells && i > 0 {
+			f.mu.Lock()
+			r := f.records[len(f.records)-1]
+			f.mu.Unlock()
+			d.Record = &r
+		}
 		onDelta(d)
 		f.mu.Lock()
 		f.handed++

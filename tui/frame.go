@@ -86,7 +86,11 @@ func (m *Model) View() tea.View {
 	if !m.o.NoMouse {
 		v.MouseMode = tea.MouseModeCellMotion
 	}
-	if m.views.Top() == nil && m.focus == onPrompt && !m.tooSmall() && m.w > 0 {
+	switch {
+	case m.tooSmall() || m.w <= 0:
+	case m.finding.on:
+		v.Cursor = tea.NewCursor(min(m.th.Width(findLabel+m.findShown()), m.w-1), 1+m.laidOut.body)
+	case m.views.Top() == nil && m.focus == onPrompt:
 		if c := m.prompt.Cursor(); c != nil {
 			c.X += 2
 			c.Y += 1 + 1 + m.chat.Height() + 1
@@ -365,6 +369,9 @@ func (m *Model) phaseText() string {
 // statusLine is the line above the footer: what just happened, or what to do.
 func (m *Model) statusLine() string {
 	th := m.th
+	if m.finding.on && m.status == "" {
+		return m.findLine()
+	}
 	if m.state == generating && m.stopping {
 		return th.Row(m.w, 2, th.Text(0, th.Read, " stopping after this token"))
 	}

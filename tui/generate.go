@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"time"
 
@@ -24,26 +23,34 @@ import (
 // screen at the next tick. It is short work under a lock: the engine never
 // waits for a frame.
 type deltaBuffer struct {
-	mu              sync.Mutex
-	text, reasoning strings.Builder
-	first           int64 // when the first text came, clock.Now; 0: not yet
-	start, end      int64 // of the reasoning; 0: not yet
-	turned          bool  // the text before was a thought
+	mu         sync.Mutex
+	said       []said
+	first      int64 // when the first text came, clock.Now; 0: not yet
+	start, end int64 // of the reasoning; 0: not yet
+}
+
+// said is what a token said.
+type said struct {
+	text, reasoning string
+	run, step       int  // of the token; 0: not known, or it said nothing new
+	turned          bool // all text before was a thought
 }
 
 func (d *deltaBuffer) add(x backend.Delta) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if x.WasThought {
-		d.turned, d.start, d.end = true, d.first, 0
-		d.reasoning.WriteString(d.text.String())
-		d.text.Reset()
+	s := said{text: x.Text, reasoning: x.Reasoning, turned: x.WasThought}
+	switch {
+	case x.Record != nil:
+		s.run, s.step = x.Record.Run, x.Record.Step
+	case x.Token >= 0:
+		s.step = 1
 	}
-	if x.Reasoning != "" {
-		if d.start == 0 {
-			d.start = clock.Now()
-		}
-		d.reasoning.WriteString(x.Reasoning)
+	if x.WasThought {
+		d.start, d.end = d.first, 0
+	}
+	if x.Reasoning != "" && d.start == 0 {
+		d.start = clock.Now()
 	}
 	if x.Text != "" {
 		if d.start != 0 && d.end == 0 {
@@ -52,26 +59,23 @@ func (d *deltaBuffer) add(x backend.Delta) {
 		if d.first == 0 {
 			d.first = clock.Now()
 		}
-		d.text.WriteString(x.Text)
 	}
+	d.said = append(d.said, s)
 }
 
-// take returns what came since the last call, how long the reasoning has lasted,
-// whether it goes on, and whether all text before was part of it.
-func (d *deltaBuffer) take() (text, reasoning string, thought int64, thinking, turned bool) {
+// take returns what came since the last call, how long the reasoning has lasted, and
+// whether it goes on.
+func (d *deltaBuffer) take() (all []said, thought int64, thinking bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	turned, d.turned = d.turned, false
-	text, reasoning = d.text.String(), d.reasoning.String()
-	d.text.Reset()
-	d.reasoning.Reset()
+	all, d.said = d.said, nil
 	switch {
 	case d.end != 0:
 		thought = d.end - d.start
 	case d.start != 0:
 		thought, thinking = clock.Now()-d.start, true
 	}
-	return text, reasoning, thought, thinking, turned
+	return all, thought, thinking
 }
 
 // drain moves what the engine has said so far into the transcript.
@@ -84,12 +88,21 @@ func (m *Model) drainBuffer() {
 	if m.answer == nil || m.deltas == nil {
 		return
 	}
-	text, reasoning, thought, thinking, turned := m.deltas.take()
-	if turned {
-		m.answer.TextWasThought()
+	all, thought, thinking := m.deltas.take()
+	for i := range all {
+		s := &all[i]
+		if s.turned {
+			m.answer.TextWasThought()
+		}
+		m.answer.AddReasoning(s.reasoning)
+		m.answer.AddText(s.text)
+		if s.step > 0 {
+			m.answer.Said(s.step)
+		}
+		if s.run > 0 {
+			m.answer.Run = s.run
+		}
 	}
-	m.answer.AddReasoning(reasoning)
-	m.answer.AddText(text)
 	m.answer.SetThought(thought, thinking)
 }
 

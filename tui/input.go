@@ -21,6 +21,11 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	if name != "ctrl+c" && name != "ctrl+d" {
 		m.armed = time.Time{}
 	}
+	if m.finding.on {
+		if cmd, ok := m.findKey(name, k); ok {
+			return cmd
+		}
+	}
 	if v := m.views.Top(); v != nil && v.Key(name) {
 		return m.obey()
 	}
@@ -103,6 +108,8 @@ func (m *Model) act(b bind) tea.Cmd {
 		m.scrub(-1)
 	case actLater:
 		m.scrub(1)
+	case actFind:
+		m.openFind("")
 	case actSlowest:
 		m.slowest()
 	case actZoomOut:
@@ -317,6 +324,11 @@ func (m *Model) click(c tea.MouseClickMsg) {
 		return
 	}
 	if g.left > 0 && c.X < g.left {
+		if run, step, ok := m.chat.TokenAt(c.X-2, y-1); ok && (m.scrubbing.picking() || g.right > 0) {
+			m.setFocus(onPanes)
+			m.pickSaid(run, step)
+			return
+		}
 		m.setFocus(onPrompt)
 		m.chat.Click(y - 1)
 		return

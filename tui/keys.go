@@ -33,6 +33,7 @@ const (
 	actFreeze
 	actEarlier
 	actLater
+	actFind
 	actSlowest
 	actZoomOut
 	actZoomIn
@@ -76,6 +77,7 @@ type keyRow struct {
 	panes   []bind // work with the panes focused, and in the full-screen views
 	chat    []bind // work in the prompt
 	cmd     string // command of the prompt; a setting's is its own
+	screen  bool   // the command is of the screen: the chat without one has no use for it
 	help    string // empty: the setting's own
 }
 
@@ -123,9 +125,9 @@ var otherKeys = []keyRow{
 	{cmd: "/record FILE", help: "write the session down from now on, for bmoe --play"},
 	{cmd: "/export FILE", help: "write the chat and its runs as Markdown; FILE.csv: the runs as a table"},
 	{cmd: "/note TEXT", help: "a line on the latest run, kept with the session"},
-	{label: "thoughts", rank: 6, any: []bind{{key: "ctrl+t", act: actFold}}, panes: []bind{{key: "t", act: actFold}}, cmd: "/thoughts",
+	{label: "thoughts", rank: 6, any: []bind{{key: "ctrl+t", act: actFold}}, panes: []bind{{key: "t", act: actFold}}, cmd: "/thoughts", screen: true,
 		help: "fold or unfold the reasoning"},
-	{label: "freeze", rank: 3, panes: []bind{{key: "space", act: actFreeze}}, cmd: "/freeze",
+	{label: "freeze", rank: 3, panes: []bind{{key: "space", act: actFreeze}}, cmd: "/freeze", screen: true,
 		help: "hold the panes still; recording goes on"},
 	{panes: []bind{{key: "left", act: actEarlier}, {key: "right", act: actLater}}, help: "hold the panes still and pick a token: back, on. PgUp and PgDn go by ten then, Home and End to the first and the last"},
 	{panes: []bind{{key: "s", act: actSlowest}}, help: "hold the panes still at the slowest token of the run; again: at the next slowest"},
@@ -139,7 +141,7 @@ var otherKeys = []keyRow{
 		help: "pick the pane above or below"},
 	{label: "panes", rank: 2, any: []bind{{key: "tab", act: actSwitch}, {key: "shift+tab", act: actSwitch}},
 		help: "from the prompt to the panes and back"},
-	{label: "stop", rank: 2, any: []bind{{key: "esc", act: actStop}}, cmd: "/stop",
+	{label: "stop", rank: 2, any: []bind{{key: "esc", act: actStop}}, cmd: "/stop", screen: true,
 		help: "close what is open, else stop the answer"},
 	{label: "quit", rank: 2, any: []bind{{key: "ctrl+c", act: actCtrlC}}, chat: []bind{{key: "ctrl+d", act: actCtrlD}}, cmd: "/quit",
 		help: "clear the draft, else end the program; once a run was made it asks: press it twice. ^D in an empty prompt too"},
@@ -154,6 +156,9 @@ var otherKeys = []keyRow{
 		help: "scroll the chat; so does the mouse wheel"},
 	{any: []bind{{key: "ctrl+home", act: actChatTop}, {key: "ctrl+end", act: actChatBottom}}, panes: []bind{{key: "home", act: actTop}, {key: "end", act: actBottom}},
 		help: "start or end of the chat; Home and End too while the prompt is empty"},
+	{any: []bind{{key: "ctrl+f", act: actFind}}, cmd: "/find TEXT", screen: true,
+		help: "search in the chat: Enter for the next place, Up for the one before, Tab for what that word cost"},
+	{cmd: "/markdown [on|off]", screen: true, help: "show the marks of Markdown in answers as what they mean, or as they were written"},
 	{chat: []bind{{key: "enter", act: actSend}},
 		help: "send the prompt"},
 	{chat: []bind{{key: "alt+enter", act: actNewline}, {key: "shift+enter", act: actNewline}, {key: "ctrl+j", act: actNewline}},
@@ -193,7 +198,7 @@ func chatKeys(r *keyRow) []bind { return r.chat }
 
 // keyNames are the names on the caps.
 var keyNames = map[string]string{
-	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+z": "^Z", "ctrl+j": "^J", "ctrl+l": "^L", "ctrl+s": "^S",
+	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+f": "^F", "ctrl+z": "^Z", "ctrl+j": "^J", "ctrl+l": "^L", "ctrl+s": "^S",
 	"ctrl+home": "^Home", "ctrl+end": "^End", "alt+enter": "Alt+Enter", "shift+enter": "Shift+Enter",
 	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "left": "Left", "right": "Right", "enter": "Enter",
 	"up": "Up", "down": "Down", "pgup": "PgUp", "pgdown": "PgDn", "home": "Home", "end": "End",

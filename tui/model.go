@@ -83,6 +83,7 @@ type Model struct {
 	frozen    *profile.Snapshot // what the panes show while they are held still
 	held      *profile.Snapshot // what they showed when they were, if moved since
 	scrubbing scrubbing
+	finding   finding
 	script    []string          // questions of a recording that are still to be played
 	spare     *profile.Snapshot // to be filled next
 	tickSeq   int

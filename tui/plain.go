@@ -515,7 +515,7 @@ func (p *plainChat) why(arg string) {
 func (p *plainChat) help() {
 	for i := range keyTable {
 		switch r := &keyTable[i]; {
-		case r.cmd == "" || r.cmd == "/thoughts" || r.cmd == "/freeze" || r.cmd == "/stop": // of the screen
+		case r.cmd == "" || r.screen:
 		case r.view != "" && r.view != "help" && r.view != "runs" && r.view != "sessions" && r.view != "settings": // a view of figures only
 		case r.cmd == "/quit":
 			p.say("/quit: end the program; so do the end of the input (Ctrl+D, on Windows Ctrl+Z and Enter) and Ctrl+C at the prompt")

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"bmoe/internal/units"
+	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -37,6 +38,11 @@ func (m *Model) draft(text string) {
 
 // paste puts pasted text into the prompt, from wherever the screen is.
 func (m *Model) paste(text string) {
+	if m.finding.on {
+		m.finding.text += term.CleanLine(text)
+		m.chat.Find(m.finding.text)
+		return
+	}
 	if m.views.Top() != nil {
 		m.views.Clear()
 		m.layout()

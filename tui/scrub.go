@@ -132,7 +132,38 @@ func (m *Model) pickToken(at int64) {
 	}
 	m.scrubbing.at = at
 	m.focusLens()
+	r := &m.scrubbing.lens.Record
+	m.scrubbing.lens.Text, _ = m.chat.Pick(r.Run, r.Step)
 	m.show(m.frozen)
+}
+
+// pickSaid picks the token that said something in the chat.
+func (m *Model) pickSaid(run, step int) {
+	if step == 1 {
+		m.say(m.th.Read, "the first token comes of the prompt: it has no record of its own")
+		return
+	}
+	if m.eng == nil {
+		return
+	}
+	from, to := m.known()
+	if m.frozen != nil {
+		to = m.live.Count // what is held still may be older than the text
+	}
+	number := int64(-1)
+	m.each(from, to, func(at int64, r *profile.Record) {
+		if r.Run == run && r.Step == step {
+			number = at
+		}
+	})
+	if number < 0 {
+		m.say(m.th.Read, fmt.Sprintf("token %d of run %d is no longer known: the latest %d are kept", step, run, profile.HistoryTokens))
+		return
+	}
+	if _, to := m.known(); number >= to { // it came after the screen was held
+		m.frozen, m.held = nil, nil
+	}
+	m.pickToken(number)
 }
 
 // focusLens gives the first pane what it shows: the latest tokens, many in few
@@ -179,6 +210,7 @@ func (m *Model) focusLens() {
 // letGo goes back to the latest tokens.
 func (m *Model) letGo() {
 	m.scrubbing.at = -1
+	m.chat.Unpick()
 	m.focusLens()
 }
 

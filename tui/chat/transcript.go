@@ -5,7 +5,6 @@ package chat
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"bmoe/internal/units"
@@ -23,11 +22,23 @@ type Transcript struct {
 	topBlk int // the line at the top, when not following: block and line of it
 	topRow int
 	unfold bool   // all reasoning is shown
+	plain  bool   // answers are shown as they were written
 	Hint   string // shown while nobody has said anything
+
+	// starts are the first rows of the blocks, counted from the start, and of what
+	// follows the last: of the first known of them, those that are up to date.
+	starts []int
+	known  int
+
+	find   find
+	pick   pick
+	silent bool // there are no turns, only notes of ours if anything
 }
 
 // NewTranscript returns an empty one, which follows its end.
-func NewTranscript(th *term.Theme) *Transcript { return &Transcript{th: th, follow: true} }
+func NewTranscript(th *term.Theme) *Transcript {
+	return &Transcript{th: th, follow: true, starts: []int{0}, silent: true}
+}
 
 // Ask appends what the user says, and follows.
 func (t *Transcript) Ask(when time.Time, text string) {
@@ -44,8 +55,10 @@ func (t *Transcript) Answer(when time.Time, tag string) *Block {
 func (t *Transcript) Blocks() []*Block { return t.blocks }
 
 func (t *Transcript) add(b *Block) *Block {
-	b.open = t.unfold
+	b.open, b.in = t.unfold, t
 	t.blocks = append(t.blocks, b)
+	t.silent = t.silent && b.Kind == FromUs
+	t.stale(len(t.blocks) - 2) // the gap after the one before
 	return b
 }
 
@@ -62,9 +75,10 @@ func (t *Transcript) NoteBefore(b *Block, when time.Time, text string) {
 	if i < 0 {
 		return
 	}
-	n := &Block{Kind: FromUs, When: when, Warn: true}
+	n := &Block{Kind: FromUs, When: when, Warn: true, in: t}
 	n.AddText(text)
 	t.blocks = slices.Insert(t.blocks, i, n)
+	t.stale(i - 1)
 	if !t.follow && t.topBlk >= i {
 		t.topBlk++
 	}
@@ -77,6 +91,8 @@ func (t *Transcript) DropEmpty(b *Block) {
 		return
 	}
 	t.blocks = slices.Delete(t.blocks, i, i+1)
+	t.silent = !slices.ContainsFunc(t.blocks, func(b *Block) bool { return b.Kind != FromUs })
+	t.stale(i - 1)
 	if !t.follow && t.topBlk > i {
 		t.topBlk--
 	}
@@ -86,14 +102,16 @@ func (t *Transcript) DropEmpty(b *Block) {
 // Rewrap forgets all lines, after the terminal's way to measure text changed.
 func (t *Transcript) Rewrap() {
 	for _, b := range t.blocks {
-		b.textLines, b.reasonLines = term.Wrapped{}, term.Wrapped{}
+		b.textDoc, b.reasonDoc = doc{}, doc{}
 	}
+	t.stale(0)
 	t.clamp()
 }
 
 // Clear forgets all.
 func (t *Transcript) Clear() {
-	t.blocks = nil
+	t.blocks, t.silent, t.pick = nil, true, pick{}
+	t.stale(0)
 	t.ToEnd()
 }
 
@@ -102,15 +120,70 @@ func (t *Transcript) SetSize(w, h int) {
 	if w == t.w && h == t.h {
 		return
 	}
-	if w == t.w || t.follow || len(t.blocks) == 0 {
-		t.w, t.h = w, h
+	if w == t.w {
+		t.h = h
 		t.clamp()
 		return
 	}
+	t.relaid(func() { t.w, t.h = w, h })
+}
+
+// relaid changes how all blocks are laid out. The line at the top stays at the top.
+func (t *Transcript) relaid(change func()) {
+	if t.follow || len(t.blocks) == 0 {
+		change()
+		t.stale(0)
+		return
+	}
 	offset := t.offsetOf(t.topBlk, t.topRow)
-	t.w, t.h = w, h
+	change()
+	t.stale(0)
 	t.topRow = t.rowOf(t.topBlk, offset)
 	t.clamp()
+}
+
+// SetMarkdown says whether the marks of Markdown are shown as what they mean.
+func (t *Transcript) SetMarkdown(on bool) {
+	if t.plain == on {
+		t.relaid(func() { t.plain = !on })
+	}
+}
+
+// Markdown reports whether they are.
+func (t *Transcript) Markdown() bool { return !t.plain }
+
+// stale says that the rows of a block and of those after it are others now.
+func (t *Transcript) stale(i int) { t.known = min(t.known, max(i, 0)) }
+
+func (t *Transcript) changed(b *Block) {
+	for i := len(t.blocks) - 1; i >= 0; i-- { // it is most likely the last
+		if t.blocks[i] == b {
+			t.stale(i)
+			return
+		}
+	}
+}
+
+// index brings the first rows of all blocks up to date.
+func (t *Transcript) index() []int {
+	for n := len(t.blocks); t.known < n; t.known++ {
+		t.starts = append(t.starts[:t.known+1], t.starts[t.known]+t.rows(t.known))
+	}
+	t.starts = t.starts[:len(t.blocks)+1]
+	return t.starts
+}
+
+// blockAt returns which block a row is of, and which of its rows it is.
+func (t *Transcript) blockAt(row int) (block, of int) {
+	starts := t.index()
+	i, found := slices.BinarySearch(starts, row)
+	if !found {
+		i--
+	}
+	for i+1 < len(starts) && starts[i+1] == row { // blocks without rows
+		i++
+	}
+	return i, row - starts[i]
 }
 
 // A block's rows are a header, the reasoning if unfolded, the text, and a
@@ -124,16 +197,26 @@ func (t *Transcript) rows(i int) int {
 	if b.Kind != FromUs {
 		n++
 	}
-	if b.open && b.reasoning.Len() > 0 {
-		n += len(b.reasonLines.Lines)
-	}
-	if b.text.Len() > 0 {
-		n += len(b.textLines.Lines)
-	}
+	n += len(t.thoughts(b)) + len(t.said(b))
 	if t.gapAfter(i) {
 		n++
 	}
 	return n
+}
+
+// thoughts and said are the lines of both that show.
+func (t *Transcript) thoughts(b *Block) []row {
+	if !b.open || b.reasoning.Len() == 0 {
+		return nil
+	}
+	return b.reasonDoc.rows
+}
+
+func (t *Transcript) said(b *Block) []row {
+	if b.text.Len() == 0 {
+		return nil
+	}
+	return b.textDoc.rows
 }
 
 // gapAfter reports whether a blank line follows: notes in a row stand together.
@@ -146,9 +229,9 @@ func (t *Transcript) wrap(b *Block) {
 	if b.Kind == FromUs {
 		w -= 2
 	}
-	b.textLines.Update(b.text.String(), w, t.th.Method)
+	b.textDoc.layout(b.text.String(), w, b.Kind == FromModel && !t.plain, t.th)
 	if b.open {
-		b.reasonLines.Update(b.reasoning.String(), t.w-2, t.th.Method)
+		b.reasonDoc.layout(b.reasoning.String(), t.w-2, false, t.th)
 	}
 }
 
@@ -164,15 +247,15 @@ func (t *Transcript) offsetOf(i, row int) int {
 		return -1
 	}
 	n := 0
-	if b.open && b.reasoning.Len() > 0 {
-		if row < len(b.reasonLines.Lines) {
-			return b.reasonLines.Lines[row].Start
+	if rows := t.thoughts(b); rows != nil {
+		if row < len(rows) {
+			return rows[row].start
 		}
-		row -= len(b.reasonLines.Lines)
+		row -= len(rows)
 		n = b.reasoning.Len()
 	}
-	if row < len(b.textLines.Lines) {
-		return n + b.textLines.Lines[row].Start
+	if row < len(b.textDoc.rows) {
+		return n + b.textDoc.rows[row].start
 	}
 	return n + b.text.Len() + 1
 }
@@ -189,13 +272,7 @@ func (t *Transcript) rowOf(i, offset int) int {
 }
 
 // total returns the rows of the whole transcript.
-func (t *Transcript) total() int {
-	n := 0
-	for i := range t.blocks {
-		n += t.rows(i)
-	}
-	return n
-}
+func (t *Transcript) total() int { return t.index()[len(t.blocks)] }
 
 // top returns the index of the first row on the screen, counted from the start.
 func (t *Transcript) top() int {
@@ -203,11 +280,7 @@ func (t *Transcript) top() int {
 	if t.follow {
 		return end
 	}
-	n := t.topRow
-	for i := range min(t.topBlk, len(t.blocks)) {
-		n += t.rows(i)
-	}
-	return min(n, end)
+	return min(t.starts[min(t.topBlk, len(t.blocks))]+t.topRow, end)
 }
 
 // clamp keeps the first row on the screen inside the transcript.
@@ -227,14 +300,7 @@ func (t *Transcript) scrollTo(row int) {
 	}
 	row = max(row, 0)
 	t.follow = false
-	for i := range t.blocks {
-		n := t.rows(i)
-		if row < n {
-			t.topBlk, t.topRow = i, row
-			return
-		}
-		row -= n
-	}
+	t.topBlk, t.topRow = t.blockAt(row)
 }
 
 // ToStart and ToEnd show the first rows and the last; at the end the transcript
@@ -265,8 +331,8 @@ func (t *Transcript) setFold(only *Block, open bool) {
 		blk = t.topBlk
 		row = t.topRow
 		if b := t.blocks[blk]; (only == nil || only == b) && b.open != open && b.reasoning.Len() > 0 {
-			b.reasonLines.Update(b.reasoning.String(), t.w-2, t.th.Method)
-			n := len(b.reasonLines.Lines)
+			b.reasonDoc.layout(b.reasoning.String(), t.w-2, false, t.th)
+			n := len(b.reasonDoc.rows)
 			switch {
 			case open && row > 0:
 				row += n
@@ -277,9 +343,10 @@ func (t *Transcript) setFold(only *Block, open bool) {
 			}
 		}
 	}
-	for _, b := range t.blocks {
+	for i, b := range t.blocks {
 		if only == nil || b == only {
 			b.open = open
+			t.stale(i)
 		}
 	}
 	if blk >= 0 {
@@ -309,41 +376,23 @@ func (t *Transcript) HasThoughts() bool {
 
 // headerAt returns the block whose header is drawn on a row of the screen.
 func (t *Transcript) headerAt(screenRow int) *Block {
-	row := t.top() + screenRow
-	if pad := t.h - t.total(); pad > 0 {
-		row = screenRow
+	i, row := t.blockAt(t.top() + screenRow)
+	if row != 0 || i == len(t.blocks) || t.blocks[i].Kind != FromModel {
+		return nil
 	}
-	for i, b := range t.blocks {
-		n := t.rows(i)
-		if row < n {
-			if row == 0 && b.Kind == FromModel {
-				return b
-			}
-			return nil
-		}
-		row -= n
-	}
-	return nil
+	return t.blocks[i]
 }
 
 // Render returns exactly h rows of w columns.
 func (t *Transcript) Render() []string {
 	out := make([]string, 0, t.h)
-	skip := t.top()
-	for i := range t.blocks {
-		n := t.rows(i)
-		if skip >= n {
-			skip -= n
-			continue
-		}
+	t.search()
+	first, skip := t.blockAt(t.top())
+	for i := first; i < len(t.blocks) && len(out) < t.h; i++ {
 		out = t.appendBlock(out, i, skip)
 		skip = 0
-		if len(out) >= t.h {
-			out = out[:t.h]
-			break
-		}
 	}
-	if t.silent() {
+	if t.silent {
 		for _, l := range term.Wrap(nil, t.Hint, 0, t.w, t.th.Method) {
 			if len(out) < t.h {
 				out = append(out, t.th.Pad(t.th.Note.On(t.Hint[l.Start:l.End]), t.w))
@@ -356,59 +405,42 @@ func (t *Transcript) Render() []string {
 	return out
 }
 
-// silent reports that there are no turns, only notes of ours if anything.
-func (t *Transcript) silent() bool {
-	return !slices.ContainsFunc(t.blocks, func(b *Block) bool { return b.Kind != FromUs })
-}
-
 // appendBlock adds a block's rows from one on, as many as the screen has room for.
 func (t *Transcript) appendBlock(out []string, i, from int) []string {
 	b := t.blocks[i]
 	th := t.th
-	row := 0
-	emit := func(s func() string) bool {
-		if row >= from {
-			out = append(out, s())
+	if b.Kind != FromUs {
+		if from == 0 && len(out) < t.h {
+			out = append(out, t.header(b))
 		}
-		row++
-		return len(out) < t.h
+		from--
 	}
-	if b.Kind != FromUs && !emit(func() string { return t.header(b) }) {
-		return out
+	n := len(t.thoughts(b))
+	marks := t.marks(b, true)
+	for y := max(from, 0); y < n && len(out) < t.h; y++ {
+		line := b.reasonDoc.draw(b.reasoning.String(), y, th.Note, marks, th)
+		out = append(out, th.Dim.On(th.G.Vertical)+" "+th.Pad(line, t.w-2))
 	}
-	src := b.reasoning.String()
-	if b.open && len(src) > 0 {
-		for _, l := range b.reasonLines.Lines {
-			if !emit(func() string {
-				return th.Dim.On(th.G.Vertical) + " " + th.Pad(th.Note.On(th.Shown(strings.TrimRight(src[l.Start:l.End], " "))), t.w-2)
-			}) {
-				return out
-			}
+	from -= n
+	n = len(t.said(b))
+	marks = t.marks(b, false)
+	for y := max(from, 0); y < n && len(out) < t.h; y++ {
+		if b.Kind != FromUs {
+			out = append(out, th.Pad(b.textDoc.draw(b.text.String(), y, "", marks, th), t.w))
+			continue
 		}
-	}
-	src = b.text.String()
-	if len(src) > 0 {
-		for n, l := range b.textLines.Lines {
-			if !emit(func() string {
-				s := th.Shown(strings.TrimRight(src[l.Start:l.End], " "))
-				if b.Kind != FromUs {
-					return th.Pad(s, t.w)
-				}
-				mark, st := th.G.Bullet, th.Note
-				if b.Warn {
-					mark, st = th.G.Warn, th.Read
-				}
-				if n > 0 {
-					mark = " "
-				}
-				return th.Pad(st.On(mark+" "+s), t.w)
-			}) {
-				return out
-			}
+		sign, st := th.G.Bullet, th.Note
+		if b.Warn {
+			sign, st = th.G.Warn, th.Read
 		}
+		if y > 0 {
+			sign = " "
+		}
+		out = append(out, th.Pad(st.On(sign+" ")+b.textDoc.draw(b.text.String(), y, st, marks, th), t.w))
 	}
-	if t.gapAfter(i) {
-		emit(func() string { return term.Blanks(t.w) })
+	from -= n
+	if from <= 0 && t.gapAfter(i) && len(out) < t.h {
+		out = append(out, term.Blanks(t.w))
 	}
 	return out
 }
@@ -432,7 +464,11 @@ func (t *Transcript) header(b *Block) string {
 		if b.open {
 			fold = "[-]"
 		}
-		parts = append(parts, th.Text(1, th.Dim, fmt.Sprintf("%s %s %s", verb, units.Seconds(b.thought), fold)))
+		st := th.Dim
+		if !b.open && len(t.marks(b, true)) > 0 { // what is picked or found lies within
+			st = th.Selected
+		}
+		parts = append(parts, th.Text(1, st, fmt.Sprintf("%s %s %s", verb, units.Seconds(b.thought), fold)))
 	}
 	if b.Kind == FromModel && b.live && b.text.Len() == 0 && b.reasoning.Len() == 0 {
 		parts = append(parts, th.Text(1, th.Dim, "reading the prompt"))

@@ -29,6 +29,8 @@ type Theme struct {
 	User, Assistant, Note, Frame    Style
 	Focused                         Style
 	Selected                        Style
+	// Of text: what Markdown marks, and what a search has found.
+	Italic, Strike, Link, Code, Heading, Found Style
 
 	// Of the cells of a map: what was used, read, given up, guessed, and what lies still.
 	HeatHit, HeatRead, HeatEvicted, HeatGuessed, HeatStill Heat
@@ -110,6 +112,12 @@ func NewTheme(dark, ascii bool) *Theme {
 		Frame:     Style(fg(pick("#6A6A6A", "#9A9A9A")).String()),
 		Focused:   Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
 		Selected:  Style(ansi.Style{}.Reverse(true).String()),
+		Italic:    Style(ansi.Style{}.Italic(true).String()),
+		Strike:    Style(ansi.Style{}.Strikethrough(true).String()),
+		Link:      Style(ansi.Style{}.Underline(true).String()),
+		Code:      Style(ansi.Style{}.BackgroundColor(lipgloss.Color(pick("#303030", "#E4E4E4"))).String()),
+		Heading:   Style(ansi.Style{}.Bold().Underline(true).String()),
+		Found:     Style(ansi.Style{}.Bold().Underline(true).String()),
 		G:         unicodeGlyphs,
 
 		HeatHit: heat("#009E73", dark), HeatRead: heat("#E69F00", dark), HeatEvicted: heat("#CC79A7", dark),
