@@ -397,6 +397,7 @@ func (m *meter) gauge() {
 		c := m.cacheStats()
 		g.Resident, g.SlotsUsed = c.Resident, c.SlotsUsed
 		s.streamer.Latency(&m.latency)
+		m.latency.Bins(profile.LatencyBounds[:], g.Latency[:])
 		g.P50, g.P99 = maybe(m.latency.Quantile(0.5)), maybe(m.latency.Quantile(0.99))
 		g.Wake50 = maybe(s.streamer.Wake().Quantile(0.5))
 		g.WhatIfs = s.streamer.Curve().Read(m.curve[:])

@@ -35,7 +35,8 @@ type Gauges struct {
 
 	Resident    int64 // slot bytes of the experts in the cache
 	SlotsUsed   int
-	P50, P99    Maybe[int64] // of the reads' latency
+	P50, P99    Maybe[int64]       // of the reads' latency
+	Latency     [LatencyBins]int64 // reads of the run by their latency
 	Wake50      Maybe[int64]
 	Queue       int
 	LanesAt     int64 // clock.Now of the next two

@@ -280,7 +280,7 @@ func (r *Recorder) Look(g *Gauges) {
 	a.Queue = g.Queue
 	a.Reads, a.Bytes, a.BusyNanos = g.Counters.Reads-r.began.Reads, g.Counters.WindowBytes-r.began.WindowBytes, g.Counters.Busy-r.began.Busy
 	a.RateRun = maybe(stats.PerSecond(a.Bytes, g.Counters.Reading-r.began.Reading))
-	a.P50, a.P99, a.Wake50 = g.P50, g.P99, g.Wake50
+	a.P50, a.P99, a.Wake50, a.Latency = g.P50, g.P99, g.Wake50, g.Latency
 	span := to.at - from.at
 	if l.Phase == Idle || span <= 0 {
 		return

@@ -1,5 +1,7 @@
 package profile
 
+import "bmoe/internal/units"
+
 // RingTokens is how many of the latest tokens a snapshot carries.
 const RingTokens = 256
 
@@ -103,6 +105,21 @@ type Cache struct {
 	WhatIfs          int                 // of them; 0 before a run has decoded
 }
 
+// LatencyBins is in how many ranges reads are counted by their latency.
+const LatencyBins = 32
+
+// LatencyBounds are where ranges of latencies end, ns: from 16 µs on two to a doubling. The
+// last range has no end.
+var LatencyBounds = func() (b [LatencyBins - 1]int64) {
+	for i := range b {
+		b[i] = 16 * units.Microsecond << (i / 2)
+		if i%2 == 1 {
+			b[i] = b[i] * 181 / 128 // the root of two
+		}
+	}
+	return b
+}()
+
 // Lanes is the state of the readers.
 type Lanes struct {
 	Engine    string // lanes, uring; empty when nothing is streamed
@@ -110,12 +127,13 @@ type Lanes struct {
 	Reason    string // why not direct, or why not the engine asked for
 	N         int
 	Overlap   bool
-	Queue     int            // requests waiting
-	Rate      Maybe[float64] // bytes a second served while a run was reading, over the last second of run time
-	RateRun   Maybe[float64] // bytes served over the time with a read in flight: what the drive gave during the run
-	Alone     Maybe[float64] // what one lane gives on this file when no other reads, measured when the lanes were opened
-	P50, P99  Maybe[int64]   // latency inside the system call, of the run
-	Wake50    Maybe[int64]   // from completion until a waiting worker ran again
+	Queue     int                // requests waiting
+	Rate      Maybe[float64]     // bytes a second served while a run was reading, over the last second of run time
+	RateRun   Maybe[float64]     // bytes served over the time with a read in flight: what the drive gave during the run
+	Alone     Maybe[float64]     // what one lane gives on this file when no other reads, measured when the lanes were opened
+	P50, P99  Maybe[int64]       // latency inside the system call, of the run
+	Wake50    Maybe[int64]       // from completion until a waiting worker ran again
+	Latency   [LatencyBins]int64 // reads of the run by how long they were inside the system call, see LatencyBounds
 	Lane      [MaxLanes]Lane
 	Reads     int64 // of the run
 	Bytes     int64 // window bytes of the run

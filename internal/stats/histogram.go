@@ -116,6 +116,21 @@ func (h *Histogram) Reset() {
 	atomic.StoreUint64(&h.least, 0)
 }
 
+// Bins counts the records in fewer bins: dst[i] those from bounds[i-1] up to, and without,
+// bounds[i], and the last, of which there is no bound, the rest. Records of a bucket that a
+// bound cuts are counted where its middle is.
+func (h *Histogram) Bins(bounds, dst []int64) {
+	clear(dst)
+	bin := 0
+	for i, c := range h.counts {
+		low, width := bucketBounds(i)
+		for bin < len(bounds) && int64(low+width/2) >= bounds[bin] {
+			bin++
+		}
+		dst[bin] += int64(c)
+	}
+}
+
 // Count returns the number of records.
 func (h *Histogram) Count() int64 { return int64(atomic.LoadUint64(&h.n)) }
 

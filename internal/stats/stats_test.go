@@ -237,3 +237,18 @@ func TestRatesOfNothingAreNotKnown(t *testing.T) {
 		t.Error("percent of nothing")
 	}
 }
+
+// Bins hold every record once, on the right side of each bound.
+func TestBins(t *testing.T) {
+	var h Histogram
+	for v := range int64(2000) {
+		h.Record(v)
+	}
+	bins := make([]int64, 4)
+	h.Bins([]int64{16, 128, 1024}, bins)
+	for i, want := range []int64{16, 112, 896, 976} {
+		if bins[i] != want {
+			t.Errorf("bin %d has %d records, want %d", i, bins[i], want)
+		}
+	}
+}

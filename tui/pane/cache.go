@@ -73,7 +73,7 @@ func (p *cache) Render() []string {
 	if c.Thrifty {
 		costs = append(costs, th.Labelled(0, "dropped", c.DroppedPerTok.Text(units.Sig, "")), th.Labelled(0, "replaced", c.ReplacedPerTok.Text(units.Sig, "")))
 	}
-	return p.fill([]string{
+	rows := []string{
 		p.residency(),
 		th.Row(p.w, 2, p.cycle(), th.Labelled(1, "one layer", units.Mebibytes(c.LayerWorkingSet)+" MiB")),
 		th.Row(p.w, 2, costs...),
@@ -82,7 +82,60 @@ func (p *cache) Render() []string {
 			th.Labelled(1, "arena", units.Mebibytes(c.Arena)+" MiB"),
 			th.Labelled(2, "all experts", units.Mebibytes(s.Model.ExpertBytesAll)+" MiB"),
 			th.Labelled(1, "lookups", fmt.Sprint(c.Lookups))),
-	})
+	}
+	if p.expanded {
+		rows = append(append(rows, term.Blanks(p.w)), p.curve()...)
+		hits := func(r *profile.Record) profile.Maybe[float64] {
+			return profile.Ratio(100*float64(r.Hits), float64(r.Lookups))
+		}
+		rows = append(append(rows, term.Blanks(p.w)), p.charts(p.h-len(rows)-1, []figure{{name: "hits %", of: hits, text: units.Sig, st: th.Hit, top: 100}})...)
+	}
+	return p.fill(rows)
+}
+
+// curve says what other budgets would hit, the one in force marked, and where one token's
+// experts fit.
+func (p *cache) curve() []string {
+	th, c := p.th, &p.s.Cache
+	if c.WhatIfs == 0 {
+		return []string{th.Row(p.w, 2, th.Labelled(0, "hits by budget:", units.NotMeasured), th.Text(0, th.Dim, "told of an answer's tokens"))}
+	}
+	of := "this run"
+	if p.of > 0 {
+		of = fmt.Sprintf("run %d", p.of)
+	}
+	rows := []string{th.Row(p.w, 2, th.Text(0, th.Bold, "hits by budget"), th.Text(0, th.Dim, "of "+of+", all else equal"), th.Text(0, th.Dim, "[estimated]"))}
+	most := max(p.h-8-len(rows), 4) // the chart below needs some rows too
+	step := (c.WhatIfs + most - 1) / most
+	for i := range c.WhatIfs {
+		w := &c.WhatIf[i]
+		if !w.InForce && i%step != 0 && i != c.WhatIfs-1 {
+			continue
+		}
+		mark, st := " ", term.Style("")
+		if w.InForce {
+			mark, st = th.G.Focus, th.Bold
+		}
+		budget := th.PadLeft(units.Mebibytes(w.Budget), 8) + " MiB"
+		hit := th.PadLeft(w.Hit.Text(units.Percent, " %"), 7)
+		parts := []term.Part{
+			th.Text(0, st, mark+budget),
+			th.Bar(w.Hit.Value/100, min(p.w/3, 40), th.Hit),
+			th.Text(0, st, hit),
+			th.Labelled(1, "read", w.ReadPerTok.Text(units.Mebibytes, " MiB a token")),
+			th.Labelled(1, "tok/s", w.TPS.Text(units.Sig, "")),
+		}
+		switch {
+		case w.InForce:
+			parts = append(parts, th.Text(2, th.Bold, "in force"))
+		case w.Budget == units.WholeMiB(p.s.Model.TokenCycle):
+			parts = append(parts, th.Text(2, th.Dim, "one token's experts"))
+		case w.Budget >= p.s.Model.ExpertBytesAll:
+			parts = append(parts, th.Text(2, th.Dim, "all experts"))
+		}
+		rows = append(rows, th.Row(p.w, 2, parts...))
+	}
+	return rows
 }
 
 // residency is the budget as a bar: filled as far as it is used, with a mark

@@ -6,13 +6,48 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
+	"bmoe/profile"
 	"bmoe/tui/term"
 )
 
 // lanes shows what each reader gets from the drive.
-type lanes struct{ base }
+type lanes struct {
+	base
+	seen []seenRates // the latest last
+}
 
-func newLanes(b base) Pane { return &lanes{b} }
+// seenRates are the lanes' rates at a time.
+type seenRates struct {
+	at    int64
+	rates [profile.MaxLanes]float64
+}
+
+const (
+	mostSeen  = 240
+	seenEvery = 250_000_000 // ns
+)
+
+func newLanes(b base) Pane { return &lanes{base: b} }
+
+// Apply implements Pane. The rates of each lane are kept, since tokens do not tell of them.
+func (p *lanes) Apply(s *profile.Snapshot, of int) {
+	p.base.Apply(s, of)
+	n := len(p.seen)
+	switch {
+	case s.Phase == profile.Idle || s.Lanes.N == 0 || !s.Lanes.Rate.OK:
+		return
+	case n > 0 && s.At < p.seen[n-1].at+seenEvery:
+		return // also of what is held still
+	}
+	if n == mostSeen {
+		p.seen = p.seen[:copy(p.seen, p.seen[1:])]
+	}
+	next := seenRates{at: s.At}
+	for i := range min(s.Lanes.N, profile.MaxLanes) {
+		next.rates[i] = s.Lanes.Lane[i].Rate.Value
+	}
+	p.seen = append(p.seen, next)
+}
 
 func (p *lanes) Title(w int) string {
 	if p.remote() {
@@ -107,7 +142,96 @@ func (p *lanes) Render() []string {
 		th.Labelled(0, "reads", fmt.Sprint(l.Reads)),
 		th.Labelled(1, "windows", units.Mebibytes(l.Bytes)+" MiB"),
 		th.Labelled(1, "mean read", busy)))
+	if p.expanded {
+		rows = p.detail(rows)
+	}
 	return p.fill(rows)
+}
+
+// detail adds what an expanded pane has room for: how long reads took, each lane over
+// time, and what tokens read.
+func (p *lanes) detail(rows []string) []string {
+	th, l := p.th, &p.s.Lanes
+	left := p.h - len(rows)
+	lanes := min(l.N, max(left/3-1, 0))
+	chart := (left - lanes - 6) / 2
+	if chart < 2 {
+		chart, lanes = (left-4)/2, 0
+	}
+	if chart < 1 {
+		return rows
+	}
+	rows = append(append(rows, term.Blanks(p.w)), p.latencies(chart)...)
+	if lanes > 0 {
+		name := "each lane"
+		if lanes < l.N {
+			name = fmt.Sprintf("the first %d of %d lanes", lanes, l.N)
+		}
+		rows = append(rows, th.Row(p.w, 2, th.Text(0, th.Bold, name), th.Text(0, th.Dim, "MiB/s while a run reads, four columns a second")))
+		w := p.w - 24
+		var top float64
+		for _, s := range p.seen[max(len(p.seen)-w, 0):] {
+			for i := range l.N {
+				top = max(top, s.rates[i])
+			}
+		}
+		for lane := range lanes {
+			var values []float64
+			for _, s := range p.seen {
+				values = append(values, s.rates[lane])
+			}
+			now := units.NotMeasured
+			if len(values) > 0 {
+				now = units.Sig(values[len(values)-1] / units.MiB)
+			}
+			rows = append(rows, th.Dim.On(fmt.Sprintf("%3d ", lane+1))+p.spark(values, top, w, th.Read)+th.PadLeft("last "+now, 20))
+		}
+	}
+	rate := func(r *profile.Record) profile.Maybe[float64] {
+		return profile.Ratio(units.InMiB(r.WindowBytes)*1e9, float64(r.Wall))
+	}
+	return append(rows, p.charts(p.h-len(rows), []figure{{name: "all lanes, MiB/s by token", of: rate, text: units.Sig, st: th.Read}})...)
+}
+
+// latencies draws how many reads took how long, in h rows, with a line above and the axis
+// below.
+func (p *lanes) latencies(h int) []string {
+	th, l := p.th, &p.s.Lanes
+	first, last, most, all := -1, 0, int64(0), int64(0)
+	for i, n := range l.Latency {
+		if n == 0 {
+			continue
+		}
+		if first < 0 {
+			first = i
+		}
+		last, most, all = i, max(most, n), all+n
+	}
+	title := []term.Part{th.Text(0, th.Bold, "how long reads took"), th.Labelled(0, "reads", fmt.Sprint(all)), th.Labelled(0, "p50", l.P50.Text(units.Ms, "")), th.Labelled(0, "p99", l.P99.Text(units.Ms, " ms"))}
+	if first < 0 {
+		return []string{th.Row(p.w, 2, th.Text(0, th.Bold, "how long reads took"), th.Text(0, th.Dim, units.NotMeasured))}
+	}
+	w := max(p.w-axisWidth, 1)
+	wide := max(min(w/(last-first+1), 8), 1)
+	var points []point
+	var axis strings.Builder
+	for i := first; i <= last && (i-first+1)*wide <= w; i++ {
+		for c := range wide {
+			points = append(points, point{v: float64(l.Latency[i]), ok: c < wide-1 || wide == 1})
+		}
+		if at := (i - first) * wide; axis.Len() <= at && i > 0 { // where the range begins
+			label := units.Ms(profile.LatencyBounds[i-1])
+			if at+len(label) < w {
+				axis.WriteString(term.Blanks(at-axis.Len()) + label + " ")
+			}
+		}
+	}
+	rows := []string{th.Row(p.w, 2, title...)}
+	for len(points) < w {
+		points = append(points, point{})
+	}
+	rows = append(rows, p.plot(points, h, float64(most), units.Short, th.Read)...)
+	return append(rows, th.Pad(th.Dim.On(term.Blanks(axisWidth)+axis.String()+"ms"), p.w))
 }
 
 // bars draws the lanes side by side, as many in a row as fit; the bars share

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bmoe/internal/units"
+	"bmoe/profile"
 	"bmoe/tui/term"
 )
 
@@ -51,7 +52,7 @@ func (p *process) Render() []string {
 	if pr.Temperature.OK {
 		temp = pr.Temperature.Text(units.Fixed(0), " C")
 	}
-	return p.fill([]string{
+	rows := []string{
 		th.Row(p.w, 2,
 			th.Labelled(0, "CPU", pr.CPUPerToken.Text(units.Seconds, "/token")),
 			th.Labelled(0, "majflt", pr.MajFltPerToken.Text(units.Sig, "/token")),
@@ -67,7 +68,24 @@ func (p *process) Render() []string {
 			th.Labelled(2, "GC", pr.GCPercent.Text(units.Percent, " %")),
 			th.Labelled(2, "free RAM", pr.AvailableMemory.Text(units.Size, ""))),
 		th.Row(p.w, 2, th.Labelled(0, "KV of a full context", units.Size(p.s.KV.Bytes)), p.marks()),
-	})
+	}
+	if p.expanded {
+		rows = append(append(rows, term.Blanks(p.w)), p.charts(p.h-len(rows)-1, p.figures())...)
+	}
+	return p.fill(rows)
+}
+
+// figures are those of tokens that the expanded pane charts.
+func (p *process) figures() []figure {
+	rate := func(r *profile.Record) profile.Maybe[float64] { return profile.Ratio(1e9, float64(r.Wall)) }
+	cpu := func(r *profile.Record) profile.Maybe[float64] {
+		return profile.Maybe[float64]{Value: units.InMs(r.CPU.Value), OK: r.CPU.OK}
+	}
+	faults := func(r *profile.Record) profile.Maybe[float64] {
+		return profile.Maybe[float64]{Value: float64(r.MajorFaults.Value), OK: r.MajorFaults.OK}
+	}
+	return []figure{{name: "tok/s", of: rate, text: units.Sig, st: p.th.Compute}, {name: "CPU ms a token", of: cpu, text: units.Sig, st: p.th.Mgmt},
+		{name: "page faults a token", of: faults, text: units.Sig, st: p.th.Read}}
 }
 
 // marks says how many places a chat can go back to, where that is not all.

@@ -55,7 +55,8 @@ type glyphs struct {
 	Line, Over, Focus, Bullet, Warn string
 	Pick                            string // under what is picked
 	ellipsis, Down                  string
-	UpperHalf, LowerHalf            string // of a cell of which two share a row; no ASCII
+	Levels                          [8]string // of a column's top, an eighth of a row each
+	UpperHalf, LowerHalf            string    // of a cell of which two share a row; no ASCII
 	// What happened in a cell of a map: now, and some tokens ago.
 	CellHit, CellRead, CellEvicted, CellGuessed [2]string
 	CellStill                                   string
@@ -66,7 +67,8 @@ var unicodeGlyphs = glyphs{
 	Compute: "█", Mgmt: "▓", Stall: "▒", Other: "░",
 	Full: "█", Empty: "░", Mark: "│",
 	Line: "─", Over: "▲", Focus: "▶", Bullet: "•", Warn: "!",
-	Pick: "▲", ellipsis: "…", Down: "↓", UpperHalf: "▀", LowerHalf: "▄",
+	Levels: [8]string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+	Pick:   "▲", ellipsis: "…", Down: "↓", UpperHalf: "▀", LowerHalf: "▄",
 	CellHit: [2]string{"●", "○"}, CellRead: [2]string{"▼", "▽"}, CellEvicted: [2]string{"X", "x"}, CellGuessed: [2]string{"◆", "◇"}, CellStill: "·",
 }
 
@@ -76,7 +78,8 @@ var ASCIIGlyphs = glyphs{
 	Compute: "#", Mgmt: "=", Stall: ":", Other: ".",
 	Full: "#", Empty: ".", Mark: "|",
 	Line: "-", Over: "^", Focus: ">", Bullet: "*", Warn: "!",
-	Pick: "^", ellipsis: "~", Down: "v",
+	Levels: [8]string{"_", ".", ":", "-", "=", "+", "*", "#"},
+	Pick:   "^", ellipsis: "~", Down: "v",
 	CellHit: [2]string{"H", "h"}, CellRead: [2]string{"R", "r"}, CellEvicted: [2]string{"X", "x"}, CellGuessed: [2]string{"P", "p"}, CellStill: ".",
 }
 
