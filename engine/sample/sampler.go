@@ -62,6 +62,7 @@ type Sampler struct {
 
 	cands   []candidate
 	weights []float32
+	sums    []float32 // of every vec.SoftmaxLen weights
 	mass    [buckets]float64
 }
 
@@ -97,6 +98,7 @@ func New(o Options, vocab int) (*Sampler, error) {
 		}
 		s.cands = make([]candidate, 0, n)
 		s.weights = make([]float32, n)
+		s.sums = make([]float32, 0, n/vec.SoftmaxLen+1)
 	}
 	return s, nil
 }
@@ -182,11 +184,17 @@ func (s *Sampler) choose(logits []float32) (int32, error) {
 		}
 	} else if s.o.TopP < 1 {
 		s.cutTopP(top, s.selectTopP(logits, top))
-	} else {
+	} else if s.o.MinP > 0 {
+		// What is far below the line is not even looked at closely.
+		least := top + float32(math.Log(s.o.MinP)) - 0.01
 		s.cands = s.cands[:0]
 		for i, l := range logits {
-			s.cands = append(s.cands, candidate{int32(i), l})
+			if l >= least {
+				s.cands = append(s.cands, candidate{int32(i), l})
+			}
 		}
+	} else {
+		return s.drawAny(logits, top), nil
 	}
 	if s.o.MinP > 0 {
 		s.cutMinP(top)
@@ -269,8 +277,9 @@ func sink(h []candidate, i int) {
 // longer than the rest of the step, so the mass is first summed in buckets.
 func (s *Sampler) selectTopP(logits []float32, top float32) (total float64) {
 	clear(s.mass[:])
-	for _, l := range logits {
-		p := float64(vec.Exp32(l - top))
+	s.weigh(logits, top, 1)
+	for i, l := range logits {
+		p := float64(s.weights[i])
 		s.mass[bucket(l, top)] += p
 		total += p
 	}
@@ -323,6 +332,63 @@ func (s *Sampler) cutMinP(top float32) {
 	s.cands = kept
 }
 
+// weigh sets weights to e^((l - top) / temp) for each logit, and sums to those of
+// every vec.SoftmaxLen weights.
+func (s *Sampler) weigh(logits []float32, top, temp float32) {
+	s.sums = s.sums[:0]
+	for i := 0; i < len(logits); i += vec.SoftmaxLen {
+		var block [vec.SoftmaxLen]float32
+		n := min(len(block), len(logits)-i)
+		for j, l := range logits[i:][:n] {
+			block[j] = (l - top) / temp
+		}
+		for j := n; j < len(block); j++ {
+			block[j] = float32(math.Inf(-1))
+		}
+		_, sum := vec.SoftmaxBlock(&block, 1, 0, false)
+		copy(s.weights[i:], block[:])
+		s.sums = append(s.sums, sum)
+	}
+}
+
+// random returns a number of at least 0 and below total.
+func (s *Sampler) random(total float64) float64 {
+	return float64(s.rng.Uint64()>>11) * (1.0 / (1 << 53)) * total
+}
+
+// drawAny picks one of all tokens by its share at the temperature: first the block,
+// then the token in it.
+func (s *Sampler) drawAny(logits []float32, top float32) int32 {
+	s.weigh(logits, top, s.temp)
+	total := 0.0
+	for _, sum := range s.sums {
+		total += float64(sum)
+	}
+	r, block := s.random(total), 0
+	for b, sum := range s.sums {
+		if sum == 0 {
+			continue
+		}
+		block = b
+		if r < float64(sum) {
+			break
+		}
+		r -= float64(sum)
+	}
+	first := block * vec.SoftmaxLen
+	last := first
+	for i, w := range s.weights[first:min(first+vec.SoftmaxLen, len(logits))] {
+		if w == 0 {
+			continue
+		}
+		last = first + i
+		if r -= float64(w); r < 0 {
+			break
+		}
+	}
+	return int32(last)
+}
+
 // draw picks one of cands by its share at the temperature.
 func (s *Sampler) draw(top float32) int32 {
 	total := 0.0
@@ -331,7 +397,7 @@ func (s *Sampler) draw(top float32) int32 {
 		s.weights[i] = w
 		total += float64(w)
 	}
-	r := float64(s.rng.Uint64()>>11) * (1.0 / (1 << 53)) * total
+	r := s.random(total)
 	last := 0
 	for i := range s.cands {
 		w := float64(s.weights[i])
