@@ -12,6 +12,16 @@ func (m *Model) chatCommand(cmd, arg string) (tea.Cmd, bool) {
 	switch cmd {
 	case "find":
 		m.openFind(arg)
+	case "edit":
+		if arg != "" {
+			m.say(m.th.Read, "usage: /edit, nothing after it")
+			break
+		}
+		m.edit()
+	case "regenerate":
+		return m.regenerate(arg), true
+	case "file":
+		return m.attach(arg), true
 	case "markdown":
 		m.markdown(arg)
 	default:

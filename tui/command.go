@@ -118,6 +118,6 @@ func whyToken(b backend.Backend, arg string) ([]string, error) {
 
 // plainCommands take no argument and do what a key does. So do the names of views.
 var plainCommands = map[string]action{
-	"why": actWhy, "again": actAgain, "new": actNewChat, "thoughts": actFold,
+	"why": actWhy, "copy": actCopy, "again": actAgain, "new": actNewChat, "thoughts": actFold,
 	"freeze": actFreeze, "stop": actStop, "quit": actQuit,
 }

@@ -378,8 +378,17 @@ func (m *Model) statusLine() string {
 	if m.status != "" && m.now().Before(m.statusUntil) {
 		return th.Row(m.w, 2, th.Text(0, m.statusStyle, " "+th.Shown(m.status)))
 	}
-	if m.queued != "" {
-		return th.Row(m.w, 2, th.Text(0, th.Accent, " waiting to be sent: "+th.Shown(term.CleanLine(m.queued))))
+	if m.beginsCommand() {
+		return m.commandHint()
+	}
+	if o := m.queued; o != nil {
+		return th.Row(m.w, 2, th.Text(0, th.Accent, " waiting to be sent: "+th.Shown(term.CleanLine(o.shown()))), th.Text(1, th.Dim, "Esc takes it back"))
+	}
+	if m.editing && m.views.Top() == nil {
+		return th.Row(m.w, 2, th.Text(0, th.Accent, " editing the last message: Enter sends this in its place, Esc leaves it as it is"))
+	}
+	if len(m.files) > 0 && m.views.Top() == nil {
+		return th.Row(m.w, 2, th.Text(0, th.Accent, " with the next message: "+th.Shown(term.CleanLine(m.attached(m.files)))), th.Text(1, th.Dim, "/file off takes it back"))
 	}
 	hints := []string{"Enter sends", "Alt+Enter new line", "Tab panes", "PgUp/PgDn scroll"}
 	switch {

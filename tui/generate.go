@@ -106,31 +106,53 @@ func (m *Model) drainBuffer() {
 	m.answer.SetThought(thought, thinking)
 }
 
-// submit sends a prompt, now or as soon as the engine is ready.
+// submit sends what was typed, now or as soon as the engine has nothing else to do.
 func (m *Model) submit(text string) tea.Cmd {
-	switch m.state {
-	case idle:
-		return m.send(text)
-	case generating:
-		m.draft(text)
-		m.say(m.th.Read, "still answering: Esc stops, then Enter sends")
-	default:
-		if m.queued != "" {
-			m.draft(text)
-			m.say(m.th.Read, "one prompt is waiting already")
-			return nil
-		}
-		m.queued = text
-		m.say(m.th.Accent, "waiting: sent as soon as the model is ready")
+	o := outgoing{text: text, files: m.files, edits: m.editing}
+	m.files, m.editing = nil, false
+	if m.state == idle {
+		return m.send(o)
 	}
+	if m.queued != nil {
+		m.takeBack(&o)
+		m.say(m.th.Read, "one message is waiting already; Esc takes it back")
+		return nil
+	}
+	m.queued = &o
 	return nil
 }
 
 // send starts a generation.
-func (m *Model) send(text string) tea.Cmd {
-	m.chat.Ask(m.now(), text)
-	eng := m.eng
-	return m.run(text, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
+func (m *Model) send(o outgoing) tea.Cmd {
+	if o.edits {
+		m.chat.Note(m.now(), false, "in place of the last message:")
+	}
+	if o.again {
+		m.chat.ToEnd()
+	} else {
+		m.chat.Ask(m.now(), o.shown())
+	}
+	eng, text := m.eng, o.message()
+	tag := ""
+	if o.again {
+		tag = "anew"
+	}
+	m.sent = o
+	return m.run(&o, tag, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
+		if o.edits || o.again {
+			k, ok := eng.(backend.Keeper)
+			if !ok {
+				return nil, errNotKeeper
+			}
+			whole := k.Chat()
+			c, _, _ := before(whole)
+			k.SetChat(c)
+			r, err := eng.Generate(ctx, backend.Request{Text: text, OnDelta: onDelta})
+			if r == nil { // refused: the conversation is as it was
+				k.SetChat(whole)
+			}
+			return r, err
+		}
 		return eng.Generate(ctx, backend.Request{Text: text, OnDelta: onDelta})
 	})
 }
@@ -155,7 +177,7 @@ func (m *Model) again() tea.Cmd {
 			return m.againPair(eng, old, now)
 		}
 	}
-	return m.run("", true, m.eng.Again)
+	return m.run(nil, again, m.eng.Again)
 }
 
 // busyWith says why something has to wait.
@@ -173,16 +195,16 @@ func (m *Model) busyWith() string {
 	return "idle"
 }
 
-// run starts the engine on an answer.
-func (m *Model) run(text string, again bool, f func(context.Context, func(backend.Delta)) (*backend.Run, error)) tea.Cmd {
+// again tags an answer that repeats one.
+const again = "again"
+
+// run starts the engine on an answer: to a message, or, where that is nil, to one that
+// was answered before.
+func (m *Model) run(o *outgoing, tag string, f func(context.Context, func(backend.Delta)) (*backend.Run, error)) tea.Cmd {
 	ctx, cancel := context.WithCancel(context.Background())
 	m.stop, m.stopping, m.state, m.status = cancel, false, generating, ""
 	m.deltas = &deltaBuffer{}
 	m.keep.said = true
-	tag := ""
-	if again {
-		tag = "again"
-	}
 	m.answer = m.chat.Answer(m.now(), tag)
 	buf, eng := m.deltas, m.eng
 	return tea.Batch(m.wake(), m.job(func() tea.Msg {
@@ -190,7 +212,7 @@ func (m *Model) run(text string, again bool, f func(context.Context, func(backen
 		r, err := f(ctx, buf.add)
 		var s profile.Snapshot
 		eng.Snapshot(&s)
-		return doneMsg{run: r, err: err, again: again, text: text, done: s.PromptDone}
+		return doneMsg{run: r, err: err, sent: o, done: s.PromptDone, used: s.CtxUsed, ctx: s.Ctx}
 	}))
 }
 
@@ -216,7 +238,7 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	m.status = "" // what it said was of the run
 	if msg.run != nil {
 		m.closeAnswer(msg.run, msg.done)
-		if line := m.runs.Latest(); line != "" && msg.again {
+		if line := m.runs.Latest(); line != "" && msg.sent == nil {
 			m.chat.Note(m.now(), false, line)
 		}
 	}
@@ -226,14 +248,15 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 		m.chat.Note(m.now(), false, "stopped")
 	case err != nil:
 		m.chat.Note(m.now(), true, "failed: "+term.CleanLine(backend.Mention(err.Error(), m.settings, backend.AsCommand)))
-		if msg.run == nil && msg.text != "" && m.prompt.Value() == "" {
-			m.draft(msg.text) // refused: nothing typed is lost
+		if msg.run == nil && msg.sent != nil && !msg.sent.again && m.prompt.Value() == "" {
+			m.takeBack(msg.sent) // refused: nothing typed is lost
 		}
 	}
 	if msg.run == nil {
 		m.chat.DropEmpty(m.answer)
 	}
 	m.answer = nil
+	m.nearlyFull(msg.used, msg.ctx)
 	return m.settle()
 }
 

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"strings"
 	"time"
 
 	"bmoe/tui/pane"
@@ -28,6 +29,10 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 	}
 	if v := m.views.Top(); v != nil && v.Key(name) {
 		return m.obey()
+	}
+	if name == "tab" && m.beginsCommand() {
+		m.complete()
+		return nil
 	}
 	if b := lookup(name, anyKeys); b.act != actNone {
 		return m.act(b)
@@ -108,6 +113,8 @@ func (m *Model) act(b bind) tea.Cmd {
 		m.scrub(-1)
 	case actLater:
 		m.scrub(1)
+	case actCopy:
+		return m.copyAnswer()
 	case actFind:
 		m.openFind("")
 	case actSlowest:
@@ -204,6 +211,14 @@ func (m *Model) escape() {
 	switch {
 	case m.views.Top() != nil:
 		m.closeView()
+	case m.queued != nil && !m.queued.again:
+		o := m.queued
+		m.queued = nil
+		m.takeBack(o)
+	case m.editing:
+		m.editing, m.files = false, nil
+		m.prompt.Clear()
+		m.layout()
 	case m.state == generating:
 		m.halt()
 	case m.focus == onPanes:
@@ -249,7 +264,34 @@ func (m *Model) enter() tea.Cmd {
 	if cmd != "" {
 		return m.command(cmd, arg)
 	}
-	return m.submit(msg)
+	return tea.Batch(m.submit(msg), m.keepPrompt(strings.TrimSpace(text)))
+}
+
+// earlierPrompts reads what was sent in earlier sessions.
+func (m *Model) earlierPrompts() tea.Cmd {
+	store := m.keep.store
+	if store == nil {
+		return nil
+	}
+	return guarded("prompts", func() tea.Msg {
+		all, err := store.Prompts()
+		return promptsMsg{all, err}
+	})
+}
+
+// keepPrompt keeps a message that was sent for sessions to come. One that cannot be kept is told
+// of once.
+func (m *Model) keepPrompt(text string) tea.Cmd {
+	store := m.keep.store
+	if store == nil || m.keep.promptLost {
+		return nil
+	}
+	return guarded("prompts", func() tea.Msg {
+		if err := store.AddPrompt(text); err != nil {
+			return promptLostMsg{err}
+		}
+		return nil
+	})
 }
 
 // resumed is what the screen does after the program was stopped.

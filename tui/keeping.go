@@ -25,6 +25,8 @@ type keeping struct {
 	from  int              // runs up to this number are of another chat
 	said  bool             // something was said since then
 	lost  bool             // saving failed, and the user was told
+
+	promptLost bool // so did keeping what was sent
 }
 
 // begin begins a chat that nobody has saved yet, after so many runs.
@@ -156,9 +158,7 @@ func export(path string, s *sessions.Session, table []byte) error {
 	if path == "" {
 		return errors.New("/export FILE writes the chat and its runs as Markdown, /export FILE.csv the runs as CSV")
 	}
-	if home, err := os.UserHomeDir(); err == nil && strings.HasPrefix(path, "~/") {
-		path = filepath.Join(home, path[2:])
-	}
+	path = inHome(path)
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a file", path)
 	}

@@ -33,6 +33,7 @@ const (
 	actFreeze
 	actEarlier
 	actLater
+	actCopy
 	actFind
 	actSlowest
 	actZoomOut
@@ -158,6 +159,10 @@ var otherKeys = []keyRow{
 		help: "start or end of the chat; Home and End too while the prompt is empty"},
 	{any: []bind{{key: "ctrl+f", act: actFind}}, cmd: "/find TEXT", screen: true,
 		help: "search in the chat: Enter for the next place, Up for the one before, Tab for what that word cost"},
+	{panes: []bind{{key: "y", act: actCopy}}, cmd: "/copy", screen: true, help: "copy the last answer, as the model wrote it"},
+	{cmd: "/edit", screen: true, help: "change the last message: what is sent then takes its place"},
+	{cmd: "/regenerate [same]", screen: true, help: "answer the last message anew, with another seed or the same; the cache stays as it is"},
+	{cmd: "/file PATH", screen: true, help: "add a text file to the next message; /file off takes it back"},
 	{cmd: "/markdown [on|off]", screen: true, help: "show the marks of Markdown in answers as what they mean, or as they were written"},
 	{chat: []bind{{key: "enter", act: actSend}},
 		help: "send the prompt"},

@@ -348,17 +348,6 @@ func TestARefusedPromptComesBack(t *testing.T) {
 	}
 }
 
-func TestEnterDuringAnAnswerKeepsThePrompt(t *testing.T) {
-	h := midRun(t, 120, 40, 5)
-	h.typed("next")
-	h.keys("enter")
-	h.wants("still answering", "> next")
-	h.finish()
-	if len(h.f.prompts) != 1 {
-		t.Fatalf("sent %q", h.f.prompts)
-	}
-}
-
 func TestCommands(t *testing.T) {
 	f := newFake()
 	h := start(t, 120, 40, Options{}, f)
@@ -632,7 +621,7 @@ func TestASettingMoreIsInEveryFace(t *testing.T) {
 	f := newFake()
 	f.more = []backend.Setting{{Name: "drop-cold", Flag: "drop-cold-experts", Help: "skip experts that are cold, unlike {overlap=off}", Kind: backend.Word,
 		Words: []string{"never", "always"}, Want: "never, always", Default: "never", Value: "never", Origin: backend.FromDefault, Live: true, Main: true, Lossy: true}}
-	h := start(t, 200, 60, Options{}, f)
+	h := start(t, 200, 80, Options{}, f)
 	do := func(s string) {
 		h.m.prompt.Set(s)
 		h.keys("enter")

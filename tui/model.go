@@ -68,10 +68,15 @@ type Model struct {
 	answer      *chat.Block
 	legs        *legFeed // of a pair of runs; else nil
 	stopping    bool
-	queued      string // a prompt sent before the engine was ready
-	queuedAgain bool   // so was ^G
-	repeatable  bool   // there is a prompt to repeat
-	dropped     int    // turns that no longer fit the context, as last told
+	queued      *outgoing    // a message that waits until the engine has nothing else to do
+	sent        outgoing     // the last one that the model was given
+	files       []attachment // that go with the next
+	editing     bool         // the next takes the place of the last
+	completing  completing
+	toldFull    bool // that the context fills up
+	queuedAgain bool // so was ^G
+	repeatable  bool // there is a prompt to repeat
+	dropped     int  // turns that no longer fit the context, as last told
 	keep        keeping
 	queuedSave  *string // a save under a name, asked for while the engine was at work
 
@@ -136,7 +141,7 @@ func newModel(o Options, caps term.Caps) *Model {
 
 // Init starts loading and the ticker.
 func (m *Model) Init() tea.Cmd {
-	cmds := []tea.Cmd{m.open(), m.tick()}
+	cmds := []tea.Cmd{m.open(), m.tick(), m.earlierPrompts()}
 	if !m.term.NoColor && !m.term.ASCII { // the others might print the question
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
@@ -157,11 +162,12 @@ type (
 		err  error
 	}
 	doneMsg struct {
-		run   *backend.Run
-		err   error
-		again bool
-		text  string // the prompt
-		done  int    // prompt tokens prefilled
+		run  *backend.Run
+		err  error
+		sent *outgoing // nil: what was sent before was answered again
+		done int       // prompt tokens prefilled
+
+		used, ctx int // of the context
 	}
 	appliedMsg struct {
 		outcomes []backend.Outcome
@@ -184,8 +190,17 @@ type (
 		text string
 		warn bool
 	}
-	interruptMsg struct{}
-	panicMsg     struct{ PanicError }
+	fileMsg struct {
+		a   attachment
+		err error
+	}
+	promptsMsg struct {
+		all []string
+		err error
+	}
+	promptLostMsg struct{ err error }
+	interruptMsg  struct{}
+	panicMsg      struct{ PanicError }
 	// resumedMsg comes after the program was stopped, or could not be.
 	resumedMsg struct {
 		stopped bool // the terminal was given back
@@ -251,6 +266,17 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		return m.onTakenUp(msg)
 	case listedMsg:
 		m.onListed(msg)
+	case fileMsg:
+		m.onFile(msg)
+	case promptsMsg:
+		if m.prompt.Remember(msg.all); msg.err != nil {
+			m.chat.Note(m.now(), true, term.CleanLine(msg.err.Error()))
+		}
+	case promptLostMsg:
+		if !m.keep.promptLost {
+			m.keep.promptLost = true
+			m.say(m.th.Read, term.CleanLine(msg.err.Error()))
+		}
 	case toldMsg:
 		st := m.th.Accent
 		if msg.warn {
@@ -333,13 +359,12 @@ func (m *Model) settle() tea.Cmd {
 		m.queuedAgain = false
 		return m.again()
 	}
-	if m.queued != "" {
-		text := m.queued
-		m.queued = ""
-		return m.send(text)
+	if o := m.queued; o != nil {
+		m.queued = nil
+		return m.send(*o)
 	}
 	if text, ok := m.playOn(); ok {
-		return m.send(text)
+		return m.send(outgoing{text: text})
 	}
 	return m.wake()
 }

@@ -45,7 +45,7 @@ func (f *legFeed) take() []leg {
 func (m *Model) againPair(eng ab.Engine, old, now map[string]string) tea.Cmd {
 	feed, snapshot := &legFeed{}, m.eng.Snapshot
 	m.legs = feed
-	return m.run("", true, func(ctx context.Context, first func(backend.Delta)) (run *backend.Run, err error) {
+	return m.run(nil, again, func(ctx context.Context, first func(backend.Delta)) (run *backend.Run, err error) {
 		add := first
 		runs, err := ab.Pair(ctx, eng, old, now, func(l ab.Leg) {
 			next := leg{Leg: l}

@@ -123,7 +123,7 @@ func (m *Model) onNewChat(msg newChatMsg) tea.Cmd {
 		}
 	}
 	m.chat.Clear()
-	m.repeatable = false
+	m.repeatable, m.editing, m.sent = false, false, outgoing{}
 	m.keep.begin(m.runsSoFar())
 	text := "new chat"
 	if msg.saved != nil {

@@ -86,6 +86,17 @@ func Size(bytes int64) string {
 	return Sig(float64(bytes)/GB) + " GB"
 }
 
+// FileSize formats the size of a file that may be small, decimal.
+func FileSize(bytes int64) string {
+	switch {
+	case bytes < 1000:
+		return Plural(bytes, "byte")
+	case bytes < MB:
+		return Sig(float64(bytes)/1000) + " kB"
+	}
+	return Size(bytes)
+}
+
 // BinarySize formats a size in MiB, and from a GiB on in GiB.
 func BinarySize(bytes int64) string {
 	if bytes >= GiB {

@@ -1,5 +1,7 @@
 package chat
 
+import "slices"
+
 // history is what has been sent, to be called back with Up and Down.
 type history struct {
 	sent  []string
@@ -12,6 +14,12 @@ func (h *history) add(s string) {
 		h.sent = append(h.sent, s)
 	}
 	h.at, h.draft = len(h.sent), ""
+}
+
+// remember puts what was sent in earlier sessions before what was since.
+func (h *history) remember(earlier []string) {
+	h.sent = append(slices.Clip(earlier), h.sent...)
+	h.at += len(earlier)
 }
 
 // move returns the entry before (-1) or after (+1) the current one.

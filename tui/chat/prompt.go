@@ -114,6 +114,9 @@ func (p *Prompt) Take() string {
 	return text
 }
 
+// Remember puts what was sent in earlier sessions before what was since.
+func (p *Prompt) Remember(earlier []string) { p.history.remember(earlier) }
+
 // Recall moves through what was sent, back (-1) or on (+1). It reports false where
 // the key is the box's own, since the cursor can move inside it.
 func (p *Prompt) Recall(dir int) bool {
