@@ -7,6 +7,7 @@ import (
 	"bmoe/engine/backend"
 	"bmoe/engine/expert"
 	"bmoe/engine/model"
+	"bmoe/engine/pool"
 	"bmoe/flashio"
 	"bmoe/internal/clock"
 	"bmoe/internal/host"
@@ -41,6 +42,7 @@ type tracing struct {
 	seq    int   // of the pass's next step
 	since  int64 // when it began
 	faults profile.Maybe[int64]
+	times  pool.Times // then
 	usage  host.Sample
 }
 
@@ -135,6 +137,7 @@ func (t *tracing) begin(ids []int32, at int) {
 		t.IO.Pass(t.where())
 	}
 	if t.Compute != nil {
+		t.session.compute.Pool.Times(&t.times)
 		t.seq, t.faults, t.since = 0, t.majorFaults(), clock.Now()
 	}
 }
@@ -198,18 +201,23 @@ func (t *tracing) route(layer, tokens int, ids []int32, weights []float32) {
 // read writes down a read; see expert.Streamer.OnRead.
 func (t *tracing) read(layer, ex, projection int, guessed bool, r *flashio.Request) {
 	t.IO.Row(&trace.IORow{Layer: layer, Expert: ex, Projection: projection, Lane: r.Lane, Guessed: guessed,
-		Offset: r.Offset, Requested: int64(len(r.Buf)), Read: int64(r.N), Latency: r.Ended - r.Started})
+		Offset: r.Offset, Requested: int64(len(r.Buf)), Read: int64(r.N), Latency: r.Ended - r.Started, Start: r.Started})
 }
 
 // step writes down a step; see model.Compute. What it costs itself counts for none.
 func (t *tracing) step(layer int, op string) {
 	now, faults := clock.Now(), t.majorFaults()
-	row := trace.ComputeRow{At: t.where(), Seq: t.seq, Layer: layer, Op: op, Wall: now - t.since, MajorFaults: -1}
+	row := trace.ComputeRow{At: t.where(), Seq: t.seq, Layer: layer, Op: op, Wall: now - t.since, MajorFaults: -1, Start: t.since}
+	var times pool.Times
+	t.session.compute.Pool.Times(&times)
+	share := func(s pool.State) int64 { return (times.State[s] - t.times.State[s]) / int64(times.Workers) }
+	row.Compute, row.Mgmt, row.Stall, row.Other = share(pool.Compute), share(pool.Mgmt), share(pool.Stall), share(pool.Other)
 	if faults.OK && t.faults.OK {
 		row.MajorFaults = faults.Value - t.faults.Value
 	}
 	t.Compute.Row(&row)
 	t.seq++
+	t.session.compute.Pool.Times(&t.times)
 	t.faults, t.since = faults, clock.Now()
 }
 

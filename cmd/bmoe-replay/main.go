@@ -46,6 +46,9 @@ type options struct {
 	analyze  bool
 	json     bool
 	csv, svg string
+	timeline bool
+	second   string // the other trace of a timeline
+	token    int
 }
 
 // defaultPolicies are compared unless others are named.
@@ -64,7 +67,12 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 	fs.BoolVar(&o.json, "json", false, "one JSON object on standard output and nothing else")
 	fs.StringVar(&o.csv, "csv", "", "write a row for each policy and budget to this file")
 	fs.StringVar(&o.svg, "svg", "", "draw the hit rates over the budgets to this file")
+	fs.BoolVar(&o.timeline, "timeline", false, "draw what lanes and workers did during a token: name an I/O trace, a compute trace and --svg")
+	fs.IntVar(&o.token, "token", 0, "with --timeline: the decoded token, from 1 (default: the one of middle length)")
 	if err := fs.Parse(args); err != nil {
+		return o, fs, err
+	}
+	if err := o.checkTimeline(fs); err != nil || o.timeline {
 		return o, fs, err
 	}
 	if fs.NArg() != 1 {
@@ -88,7 +96,7 @@ func parse(args []string) (*options, *pflag.FlagSet, error) {
 }
 
 func usage(fs *pflag.FlagSet) string {
-	return "bmoe-replay runs cache policies over a recorded route.\n\nUsage: bmoe-replay [flags] TRACE.csv\n\nFlags:\n" + fs.FlagUsagesWrapped(100) +
+	return "bmoe-replay runs cache policies over a recorded route.\n\nUsage: bmoe-replay [flags] TRACE.csv\n       bmoe-replay --timeline IO.csv COMPUTE.csv --svg FILE [--token N]\n\nFlags:\n" + fs.FlagUsagesWrapped(100) +
 		"\nbmoe --route-trace writes such traces. Exit codes: " + cli.ExitCodes + "\n"
 }
 
@@ -137,6 +145,9 @@ func replayTrace(ctx context.Context, args []string, out *cli.Output) error {
 	}
 	if err != nil {
 		return cli.UsageError{Err: err}
+	}
+	if o.timeline {
+		return o.drawTimeline(ctx, out)
 	}
 	open := func() (io.ReadCloser, error) { return openTrace(ctx, o.path) }
 	if done, err := o.summed(open, fs, out); done || err != nil {
@@ -320,16 +331,8 @@ func (o *options) files(r *report) error {
 		if f.path == "" {
 			continue
 		}
-		out, err := os.Create(f.path)
-		if err != nil {
+		if err := writeTo(f.path, f.write); err != nil {
 			return err
-		}
-		err = f.write(out)
-		if cerr := out.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
 		}
 	}
 	return nil

@@ -109,7 +109,7 @@ func NewStreamer(files *flashio.Files, l Layout, o Options) (*Streamer, error) {
 	s := &Streamer{files: files, layout: l, starts: starts, shape: shape, slotOf: make([]*slot, shape.Keys()), ahead: o.Reserve, vocab: o.Vocab,
 		dir: policy.NewDirectory(shape, o.Budget-o.Reserve, o.Policy), curve: policy.NewCurve(shape)}
 	s.quiet.L = &s.mu
-	s.after = afterFunc
+	s.after, s.flights = afterFunc, make([]flashio.Flight, 0, flashio.MaxLanes)
 	if o.WholeLayers {
 		s.bank = make([]int32, 0, l.Experts)
 	}

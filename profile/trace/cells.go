@@ -23,8 +23,9 @@ type cells struct {
 	column []int // of each name that was asked for; -1: the file has none
 }
 
-// openCells reads up to the line of the columns. All of names must be there.
-func openCells(from io.Reader, what, mark string, names ...string) (*cells, error) {
+// openCells reads up to the line of the columns. All of names must be there; those of
+// more came later, and older files lack them.
+func openCells(from io.Reader, what, mark string, names, more []string) (*cells, error) {
 	c := &cells{lines: lines{in: bufio.NewReaderSize(from, maxCellsLine)}}
 	for {
 		line, err := c.lines.next()
@@ -40,6 +41,9 @@ func openCells(from io.Reader, what, mark string, names ...string) (*cells, erro
 		default:
 			c.names = strings.Split(s, ",")
 			if err = c.find(names); err == nil {
+				for _, name := range more {
+					c.column = append(c.column, slices.Index(c.names, name))
+				}
 				return c, nil
 			}
 		}
@@ -172,6 +176,12 @@ func (c *cells) each(fields []any, tell func() error) error {
 
 // take parses the cell of the i-th name.
 func (c *cells) take(i int, to any) error {
+	if c.column[i] < 0 {
+		if to, may := to.(*optional); may {
+			*to = -1
+		}
+		return nil
+	}
 	cell := c.row[c.column[i]]
 	if word, ok := to.(*string); ok {
 		*word = string(cell)

@@ -20,8 +20,8 @@ func TestReadsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	w.Begin([]Pair{{"model", "a model"}})
 	want := []IORow{
-		{At{1, 0, 7}, 3, 5, 2, 1, false, 4096, 8192, 8100, 123456},
-		{At{1, 1, 8}, 4, 6, 0, 3, true, 1 << 40, 4096, 4096, 99},
+		{At{1, 0, 7}, 3, 5, 2, 1, false, 4096, 8192, 8100, 123456, 77},
+		{At{1, 1, 8}, 4, 6, 0, 3, true, 1 << 40, 4096, 4096, 99, -1},
 	}
 	for i := range want {
 		w.Pass(want[i].At)
@@ -62,9 +62,9 @@ func TestStepsAreReadAsTheyWereWritten(t *testing.T) {
 	}
 	w.Begin(nil)
 	want := []ComputeRow{
-		{At{0, 0, 7}, 0, -1, "embed", "embed", 100, 3},
-		{At{0, 1, 8}, 0, -1, "embed", "embed", 1e6, -1},
-		{At{0, 1, 8}, 1, 2, "moe", "blk.2.moe", 3e6, 0},
+		{At{0, 0, 7}, 0, -1, "embed", "embed", 100, 3, 5, 10, 20, 30, 40},
+		{At{0, 1, 8}, 0, -1, "embed", "embed", 1e6, -1, 6, 0, 0, 0, 1e6},
+		{At{0, 1, 8}, 1, 2, "moe", "blk.2.moe", 3e6, 0, -1, -1, -1, -1, -1},
 	}
 	for i := range want {
 		w.Row(&want[i])

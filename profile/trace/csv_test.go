@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -198,7 +199,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	for _, c := range csvColumns {
 		rows = append(rows, c.name)
 	}
-	for flag, columns := range map[string][]string{"--csv": rows, "--route-trace": routeColumns, "--io-trace": ioColumns, "--compute-trace": computeColumns} {
+	for flag, columns := range map[string][]string{"--csv": rows, "--route-trace": routeColumns, "--io-trace": slices.Concat(ioColumns, ioLater), "--compute-trace": slices.Concat(computeColumns, computeLater)} {
 		_, section, _ := strings.Cut(string(page), "\n## `"+flag+"`")
 		section, _, _ = strings.Cut(section, "\n## ")
 		for _, name := range columns {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -21,12 +22,16 @@ type IORow struct {
 	Offset                          int64 // in the file
 	Requested, Read                 int64 // bytes: the window, and what arrived
 	Latency                         int64 // ns inside the system call
+	Start                           int64 // when that began, ns by the clock of the program; -1: not recorded
 }
 
 const ioMark = "# io_trace v1"
 
 // ioColumns are the columns, with what a row has for them.
 var ioColumns = []string{"turn", "phase", "step", "layer", "expert", "proj", "lane", "spec", "offset", "req_bytes", "read_bytes", "latency_ns"}
+
+// ioLater are those that came later.
+var ioLater = []string{"start_ns"}
 
 // IOSink writes a row for every read: the file that ReadIO reads. Rows are gathered
 // by lanes, which must not wait for a file, and written by Flush.
@@ -48,7 +53,7 @@ func CreateIO(ctx context.Context, path string, failed func(error)) (*IOSink, er
 }
 
 // Begin writes the preamble.
-func (w *IOSink) Begin(about []Pair) { w.s.head(ioMark, about, ioColumns) }
+func (w *IOSink) Begin(about []Pair) { w.s.head(ioMark, about, slices.Concat(ioColumns, ioLater)) }
 
 // Pass says where the rows from now on belong.
 func (w *IOSink) Pass(at At) {
@@ -69,6 +74,8 @@ func (w *IOSink) Row(r *IORow) {
 		s.text(",")
 	}
 	s.number(r.Latency)
+	s.text(",")
+	s.known(int(r.Start))
 	s.text("\n")
 }
 
@@ -93,18 +100,19 @@ func (w *IOSink) Close() error {
 // ReadIO reads an I/O trace and tells of every row, which is valid during the call
 // only. An error of tell ends it.
 func ReadIO(from io.Reader, tell func(*IORow) error) error {
-	c, err := openCells(from, "an I/O trace", ioMark, ioColumns...)
+	c, err := openCells(from, "an I/O trace", ioMark, ioColumns, ioLater)
 	if err != nil {
 		return err
 	}
 	var r IORow
+	var start optional
 	last := before
 	type read struct {
 		layer, expert, projection, lane int
 		offset, latency                 int64
 	}
 	seen := map[read]bool{} // in the pass
-	return c.each([]any{&r.Turn, &r.Phase, &r.Step, &r.Layer, &r.Expert, &r.Projection, &r.Lane, &r.Guessed, &r.Offset, &r.Requested, &r.Read, &r.Latency}, func() error {
+	return c.each([]any{&r.Turn, &r.Phase, &r.Step, &r.Layer, &r.Expert, &r.Projection, &r.Lane, &r.Guessed, &r.Offset, &r.Requested, &r.Read, &r.Latency, &start}, func() error {
 		first, err := last.follows(r.Turn, r.Phase, r.Step)
 		if err != nil {
 			return err
@@ -117,6 +125,7 @@ func ReadIO(from io.Reader, tell func(*IORow) error) error {
 			return fmt.Errorf("layer %d, expert %d, proj %d comes twice, to the nanosecond", r.Layer, r.Expert, r.Projection)
 		}
 		seen[one] = true
+		r.Start = int64(start)
 		return tell(&r)
 	})
 }
