@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"bmoe/profile"
+	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -207,6 +208,10 @@ func TestLayersByWaiting(t *testing.T) {
 	}
 	h.m.residents.Map.Estimated, h.m.residents.Map.Timed = true, false
 	h.wants("estimated", "the rest was not recorded", "n/a")
+	h.m.residents.Map.Rebuilt = true
+	h.wants("n/a/256")
+	h.keys("f8")
+	h.wants("1704 of 10240 in memory", "rebuilt of what was recorded", "its layer: n/a of 256 in memory")
 }
 
 // The map stands still while the panes are held, and every size gives a whole frame.
@@ -243,4 +248,22 @@ func TestTheMapAtEverySize(t *testing.T) {
 			}
 		}
 	}
+}
+
+// BenchmarkMap draws the map of 48 layers of 128 experts at 160 x 50, as often as the
+// screen does: per mille of a core at 12 frames a second.
+func BenchmarkMap(b *testing.B) {
+	f := newFake()
+	f.s.Model.Layers, f.s.Model.MoELayers, f.s.Model.Experts = 48, 48, 128
+	f.s.Count, f.s.Step = 100, 100
+	m := newModel(Options{}, term.Caps{})
+	m.w, m.h, m.state = 160, 50, idle
+	m.eng = f
+	f.Snapshot(m.live)
+	m.takeMap(look(f, &profile.ExpertMap{}))
+	m.toggle(m.pages["experts"])
+	for b.Loop() {
+		m.frame()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)*12/1e6, "permille")
 }

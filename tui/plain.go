@@ -458,6 +458,16 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 	case "why":
 		p.why(arg)
 		return
+	case "experts", "layers":
+		r := p.residents()
+		lines := []string{r.ExpertLine()}
+		if cmd == "layers" {
+			lines = r.LayerLines()
+		}
+		for _, l := range lines {
+			p.say(l)
+		}
+		return
 	case "record":
 		p.say(term.CleanLine(record(p.eng, arg)))
 		return
@@ -511,12 +521,18 @@ func (p *plainChat) why(arg string) {
 	}
 }
 
+// residents is the map of experts and layers as it is now.
+func (p *plainChat) residents() *view.Residents {
+	s := &profile.Snapshot{}
+	p.eng.Snapshot(s)
+	return &view.Residents{Map: look(p.eng, &profile.ExpertMap{}), Snapshot: s}
+}
+
 // help lists the commands. What the table of keys says of keys is of the screen.
 func (p *plainChat) help() {
 	for i := range keyTable {
 		switch r := &keyTable[i]; {
 		case r.cmd == "" || r.screen:
-		case r.view != "" && r.view != "help" && r.view != "runs" && r.view != "sessions" && r.view != "settings": // a view of figures only
 		case r.cmd == "/quit":
 			p.say("/quit: end the program; so do the end of the input (Ctrl+D, on Windows Ctrl+Z and Enter) and Ctrl+C at the prompt")
 		default:

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -47,6 +49,24 @@ func TestPlainChat(t *testing.T) {
 	}
 	if strings.ContainsAny(out, "\x1b\r") {
 		t.Error("plain mode moves the cursor")
+	}
+}
+
+// The chat without a screen tells of experts, layers, notes and files too.
+func TestPlainTellsOfExpertsAndRuns(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "runs.csv")
+	out, err := plainSession(t, newFake(), "/layers\n/experts\n/note early\nfirst\n/layers\n/experts\n/note the lid was open\n/runs\n/export "+to+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"n/a: what layers cost is told of an answer's tokens", "[no run yet]", "a token waits 155 ms; half of that in 13 of 40 layers", "layer 6: waits 7.00 ms (4.5 % of all), hits 91.6 %",
+		"of 10240 in memory, policy lru", "[noted on run 1]", "  note: the lid was open", "[written to " + to + "]"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if b, err := os.ReadFile(to); err != nil || !strings.Contains(string(b), ",the lid was open,") {
+		t.Errorf("%v\n%s", err, b)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 type layout struct {
 	Experts int     `json:"experts"` // of a layer; 0: none are streamed
 	Bytes   []int64 `json:"bytes"`   // of an expert, by layer; 0 where a layer has none
+	// Policies are those by which experts are given up, as the token's frames number them.
+	Policies []string `json:"policies"`
 }
 
 // mostCells bounds the layout of a recording, which anybody may have written.
@@ -19,15 +21,17 @@ const mostCells = 1 << 20
 func layoutOf(s *engine.Session) layout {
 	var m profile.ExpertMap
 	s.Experts(&m)
-	l := layout{Experts: m.Experts}
+	l := layout{Experts: m.Experts, Policies: m.Policies}
 	for i := range m.Layers {
 		l.Bytes = append(l.Bytes, m.Layers[i].Bytes)
 	}
 	return l
 }
 
-// experts rebuilds the map of experts from what a recording tells of its tokens: their
-// routes, and their misses, which also say when what they missed had been given up.
+// experts rebuilds the map of experts from what a recording tells of its tokens: who was
+// where when the prompt had been read, and of each token its route, its misses and who went
+// for it. Of a recording that does not tell who went, misses say when what they missed had
+// been given up.
 type experts struct {
 	m      profile.ExpertMap
 	places []int             // layers that have experts
@@ -43,7 +47,7 @@ func (e *experts) init(r *recording) {
 		return
 	}
 	e.m.Reset(len(l.Bytes), l.Experts)
-	e.m.Rebuilt = true
+	e.m.Rebuilt, e.m.Policies = true, l.Policies
 	e.places = e.places[:0]
 	for i, b := range l.Bytes {
 		if e.m.Layers[i].Bytes = b; b > 0 {
@@ -95,6 +99,7 @@ func (e *experts) begin(r *run) {
 		clear(e.m.Cells)
 	}
 	e.m.Token += e.prompt
+	e.m.Rebuilt = true
 	e.m.Estimated = false
 	for i := range e.m.Layers {
 		e.m.Layers[i] = profile.MapLayer{Bytes: e.m.Layers[i].Bytes}
@@ -103,10 +108,16 @@ func (e *experts) begin(r *run) {
 
 // token takes in what a token was given and what it missed.
 func (e *experts) token(t *token, policy string) {
-	if t.record == nil || len(e.places) == 0 {
+	if len(e.places) == 0 {
 		return
 	}
 	m := &e.m
+	if t.record == nil {
+		if t.experts != nil && t.experts.all {
+			e.begun(t.experts)
+		}
+		return
+	}
 	m.Token++
 	k := len(t.route) / len(e.places)
 	for i, id := range t.route {
@@ -133,12 +144,37 @@ func (e *experts) token(t *token, policy string) {
 		}
 		c.State = profile.Resident
 	}
-	for _, at := range e.gone[m.Token] {
-		e.giveUp(&m.Cells[at], policy)
-		m.Cells[at].State = profile.Absent
+	switch {
+	case t.experts != nil:
+		for _, w := range t.experts.cells {
+			if w.at < len(m.Cells) {
+				c := &m.Cells[w.at]
+				c.Gone, c.By, c.Why, c.State = m.Token, w.By, w.Why, w.State
+			}
+		}
+	default:
+		for _, at := range e.gone[m.Token] {
+			e.giveUp(&m.Cells[at], policy)
+			m.Cells[at].State = profile.Absent
+		}
 	}
 	if t.known {
 		m.ShareStall(t.record, t.misses)
+	}
+}
+
+// begun takes in where everybody was when the prompt had been read.
+func (e *experts) begun(t *told) {
+	m := &e.m
+	clear(m.Cells)
+	for i := range m.Cells {
+		m.Cells[i].By = -1
+	}
+	m.Token, m.Rebuilt = t.token, false
+	for _, w := range t.cells {
+		if w.at < len(m.Cells) {
+			m.Cells[w.at] = w.ExpertCell
+		}
 	}
 }
 

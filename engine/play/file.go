@@ -27,7 +27,7 @@ const mark = "bmoe_recording v1\n"
 const (
 	frameBegin = 'B' // beginning, JSON
 	frameState = 'S' // time, changes of the snapshot
-	frameToken = 'T' // time, id, texts, changes of the record if there is one, route, misses
+	frameToken = 'T' // time, id, texts, changes of the record if there is one, route, misses, experts
 	frameEnd   = 'E' // ending, JSON
 )
 
@@ -80,7 +80,8 @@ type token struct {
 	record    *profile.Record // nil: it has none
 	route     []int32         // [layers with experts x used]
 	misses    []profile.Miss
-	known     bool // misses are
+	known     bool  // misses are
+	experts   *told // nil: a recording of before they were told of
 }
 
 func (t *token) append(b []byte, e *encoder) []byte {
@@ -104,6 +105,9 @@ func (t *token) append(b []byte, e *encoder) []byte {
 		for _, v := range []uint64{uint64(m.Layer), uint64(m.Expert), uint64(m.Away), uint64(m.Behind), uint64(boolByte(m.Early)), uint64(m.Wait), uint64(m.Drive)} {
 			b = binary.AppendUvarint(b, v)
 		}
+	}
+	if t.experts != nil {
+		b = t.experts.append(b)
 	}
 	return b
 }
@@ -133,6 +137,9 @@ func readToken(b []byte, d *decoder, last *profile.Record) (*token, error) {
 		const two, four = 1<<16 - 1, 1<<32 - 1
 		t.misses[i] = profile.Miss{Layer: uint16(in.number(two)), Expert: uint16(in.number(two)), Away: uint16(in.number(two)), Behind: uint8(in.number(1<<8 - 1)),
 			Early: in.number(1) != 0, Wait: uint32(in.number(four)), Drive: uint32(in.number(four))}
+	}
+	if in.err == nil && len(in.b) > 0 {
+		t.experts = readTold(&in)
 	}
 	if in.err == nil && len(in.b) > 0 {
 		in.err = fmt.Errorf("%d bytes behind a token", len(in.b))

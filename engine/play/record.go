@@ -125,6 +125,8 @@ type writer struct {
 	live   profile.Snapshot
 	chosen []int32
 	misses [4096]profile.Miss
+	maps   [2]profile.ExpertMap // now, and at the token before
+	told   told
 	b, tmp []byte
 	closed sync.Once
 }
@@ -195,6 +197,9 @@ func (w *writer) delta(next func(backend.Delta)) func(backend.Delta) {
 			n, t.known = w.session.Chain(w.live.Count-1, w.misses[:])
 			t.misses = w.misses[:n]
 		}
+		w.maps[0], w.maps[1] = w.maps[1], w.maps[0]
+		w.session.Experts(&w.maps[0])
+		t.experts = w.told.of(&w.maps[0], &w.maps[1], d.Record == nil)
 		w.tmp = t.append(w.tmp[:0], w.records)
 		w.chosen = w.chosen[:0]
 		w.frame(frameToken, w.tmp)

@@ -63,7 +63,10 @@ func topOf(points []point) float64 {
 	}
 	top := sorted[int(0.95*float64(len(sorted)-1))]
 	if top <= 0 {
-		top = max(sorted[len(sorted)-1], 1e-3)
+		top = sorted[len(sorted)-1]
+	}
+	if top <= 0 { // none of them is more
+		return 1
 	}
 	return float64(roundUp(int64(top*1.05e6))) / 1e6
 }

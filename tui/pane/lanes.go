@@ -193,6 +193,14 @@ func (p *lanes) detail(rows []string) []string {
 	return append(rows, p.charts(p.h-len(rows), []figure{{name: "all lanes, MiB/s by token", of: rate, text: units.Sig, st: th.Read}})...)
 }
 
+// thousands writes a count in at most four columns.
+func thousands(v float64) string {
+	if v < 10_000 {
+		return units.Decimals(v, 0)
+	}
+	return units.Decimals(v/1000, 0) + "k"
+}
+
 // latencies draws how many reads took how long, in h rows, with a line above and the axis
 // below.
 func (p *lanes) latencies(h int) []string {
@@ -230,7 +238,7 @@ func (p *lanes) latencies(h int) []string {
 	for len(points) < w {
 		points = append(points, point{})
 	}
-	rows = append(rows, p.plot(points, h, float64(most), units.Short, th.Read)...)
+	rows = append(rows, p.plot(points, h, float64(most), thousands, th.Read)...)
 	return append(rows, th.Pad(th.Dim.On(term.Blanks(axisWidth)+axis.String()+"ms"), p.w))
 }
 

@@ -125,20 +125,28 @@ func (v *experts) move(layers, experts int) {
 	}
 }
 
+// resident says how many experts are in memory, of how many.
+func (r *Residents) resident() string {
+	resident, all := 0, 0
+	for i, l := range r.Map.Layers {
+		if l.Bytes > 0 {
+			_, _, n := r.Map.Totals(i)
+			resident, all = resident+n, all+r.Map.Experts
+		}
+	}
+	if r.Map.Rebuilt { // not all who went are known
+		resident = r.Snapshot.Cache.SlotsUsed
+	}
+	return fmt.Sprintf("%d of %d in memory", resident, all)
+}
+
 func (v *experts) Title(w int) string {
 	th := v.th
 	head := th.Text(0, th.Title, "experts")
 	if v.nothing() != "" {
 		return th.FirstFit(w, []term.Part{head})
 	}
-	resident, all := 0, 0
-	for i, l := range v.Map.Layers {
-		if l.Bytes > 0 {
-			_, _, n := v.Map.Totals(i)
-			resident, all = resident+n, all+v.Map.Experts
-		}
-	}
-	parts := []term.Part{head, th.Text(0, "", fmt.Sprintf("%d of %d in memory", resident, all)), th.Labelled(1, "policy", term.CleanLine(v.Snapshot.Cache.Policy))}
+	parts := []term.Part{head, th.Text(0, "", v.resident()), th.Labelled(1, "policy", term.CleanLine(v.Snapshot.Cache.Policy))}
 	if v.Map.Rebuilt {
 		parts = append(parts, th.Text(0, th.Read, "rebuilt of what was recorded"))
 	}
@@ -366,12 +374,12 @@ func (v *experts) picked(w int) []string {
 	th, m := v.th, v.Map
 	c, l := m.Cell(v.layer, v.expert), &m.Layers[v.layer]
 	where := map[profile.ExpertState]string{profile.Absent: "not in memory", profile.Resident: "in memory", profile.Ahead: "read ahead, not asked for yet"}[c.State]
-	uses, reads, n := m.Totals(v.layer)
+	uses, reads, n := v.totals(v.layer)
 	text := []string{
 		fmt.Sprintf("layer %d, expert %d: %s, %s", v.layer, v.expert, where, expertSize(l.Bytes)),
 		v.used(c),
 		v.history(c),
-		fmt.Sprintf("its layer: %d of %d in memory, hits %s, %d reads", n, m.Experts, profile.Ratio(100*float64(uses-reads), float64(uses)).Text(units.Percent, " %"), reads),
+		fmt.Sprintf("its layer: %s of %d in memory, hits %s, %d reads", n, m.Experts, profile.Ratio(100*float64(uses-reads), float64(uses)).Text(units.Percent, " %"), reads),
 	}
 	rows := []string{th.Dim.On(term.Repeat(th.G.Horizontal, w))}
 	for i, s := range text {
@@ -382,6 +390,16 @@ func (v *experts) picked(w int) []string {
 		rows = append(rows, th.Pad(st.On(th.Cut(s, w)), w))
 	}
 	return rows
+}
+
+// totals sums up a layer. Of a map that was rebuilt it is not known how many of its experts
+// are in memory.
+func (r *Residents) totals(layer int) (uses, reads int64, resident string) {
+	uses, reads, n := r.Map.Totals(layer)
+	if r.Map.Rebuilt {
+		return uses, reads, units.NotMeasured
+	}
+	return uses, reads, fmt.Sprint(n)
 }
 
 // expertSize words the size of an expert.

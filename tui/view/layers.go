@@ -94,27 +94,64 @@ func (v *layers) Title(w int) string {
 	if v.nothing() != "" {
 		return th.FirstFit(w, []term.Part{head})
 	}
-	all, stall := v.costs()
-	parts := []term.Part{head}
-	switch {
-	case v.Map.NoStall && v.Snapshot.Model.MoELayers == 0:
-		parts = append(parts, th.Text(0, th.Dim, notMoE))
-	case v.Map.NoStall:
-		parts = append(parts, th.Text(0, "", "waiting "+units.NotMeasured+": reads are page faults"))
-	case stall > 0:
-		slices.SortFunc(all, byStall)
-		n, sum := 0, 0.
-		for ; sum < stall/2; n++ {
-			sum += all[n].stall
-		}
-		parts = append(parts, th.Text(0, "", fmt.Sprintf("a token waits %s ms; half of that in %d of %s", units.Ms(int64(stall)), n, units.Plural(int64(len(all)), "layer"))))
-	default:
-		parts = append(parts, th.Text(0, "", "no token waited"))
-	}
+	parts := []term.Part{head, th.Text(0, "", v.summary())}
 	if v.Map.Estimated {
 		parts = append(parts, th.Text(0, th.Read, "estimated"))
 	}
 	return th.FirstFit(w, parts)
+}
+
+// summary says in how many layers tokens wait.
+func (v *layers) summary() string {
+	all, stall := v.costs()
+	switch {
+	case v.Map.NoStall && v.Snapshot.Model.MoELayers == 0:
+		return notMoE
+	case v.Map.NoStall:
+		return "waiting " + units.NotMeasured + ": reads are page faults"
+	case stall == 0:
+		return "no token waited"
+	}
+	slices.SortFunc(all, byStall)
+	n, sum := 0, 0.
+	for ; sum < stall/2; n++ {
+		sum += all[n].stall
+	}
+	return fmt.Sprintf("a token waits %s ms; half of that in %d of %s", units.Ms(int64(stall)), n, units.Plural(int64(len(all)), "layer"))
+}
+
+// mostTold is of how many layers LayerLines tells.
+const mostTold = 5
+
+// LayerLines tells in lines what layers cost a token, those first that it waits for longest.
+func (r *Residents) LayerLines() []string {
+	v := &layers{Residents: r}
+	if why := v.nothing(); why != "" {
+		return []string{why}
+	}
+	out := []string{v.summary()}
+	if r.Map.NoStall {
+		return out
+	}
+	if r.Map.Estimated {
+		out[0] += " [estimated]"
+	}
+	all, stall := v.costs()
+	slices.SortFunc(all, byStall)
+	for _, c := range all[:min(len(all), mostTold)] {
+		uses, reads, _ := r.Map.Totals(c.layer)
+		out = append(out, fmt.Sprintf("layer %d: waits %s ms (%s of all), hits %s", c.layer, units.Ms(int64(c.stall)), profile.Ratio(100*c.stall, stall).Text(units.Percent, " %"),
+			profile.Ratio(100*float64(uses-reads), float64(uses)).Text(units.Percent, " %")))
+	}
+	return out
+}
+
+// ExpertLine tells in a line how many experts are in memory.
+func (r *Residents) ExpertLine() string {
+	if why := r.nothing(); why != "" {
+		return why
+	}
+	return r.resident() + ", policy " + term.CleanLine(r.Snapshot.Cache.Policy)
 }
 
 // notMoE is what is said of a model without experts.
@@ -152,8 +189,8 @@ func (v *layers) Render(w, h int) []string {
 		}
 		hits, in := "-", "-"
 		if v.Map.Layers[c.layer].Bytes > 0 {
-			uses, reads, n := v.Map.Totals(c.layer)
-			hits, in = profile.Ratio(100*float64(uses-reads), float64(uses)).Text(units.Percent, ""), fmt.Sprintf("%d/%d", n, v.Map.Experts)
+			uses, reads, n := v.totals(c.layer)
+			hits, in = profile.Ratio(100*float64(uses-reads), float64(uses)).Text(units.Percent, ""), fmt.Sprintf("%s/%d", n, v.Map.Experts)
 		}
 		line := cell(fmt.Sprint(c.layer), 6) + cell(wait, 10) + cell(share, 8) + cell(compute, 10) + cell(hits, 8) + cell(in, 9) + "  "
 		rows = append(rows, line+v.bar(&c, most, bar))
