@@ -52,8 +52,10 @@ func (m *Model) findKey(name string, k tea.KeyPressMsg) (tea.Cmd, bool) {
 			return nil, true
 		}
 		m.closeFind()
-		m.setFocus(onPanes)
-		m.pickSaid(run, step)
+		if m.pickSaid(run, step) {
+			m.setFocus(onPanes)
+			m.status = "" // the pane says it
+		}
 	case "backspace":
 		_, n := utf8.DecodeLastRuneInString(f.text)
 		f.text = f.text[:len(f.text)-n]

@@ -90,8 +90,16 @@ func TestFromTheTextToTheToken(t *testing.T) {
 	if got := strings.TrimSpace(h.m.scrubbing.lens.Text); got != "served" || !h.m.scrubbing.picking() {
 		t.Errorf("the click picked %q", got)
 	}
+	h.wants("7 experts missed; Esc lets go of it")
+	if h.m.focus != onPrompt {
+		t.Error("the click took the keys from the prompt")
+	}
+	h.keys("esc")
+	if h.m.frozen != nil || h.m.scrubbing.picking() {
+		t.Error("Esc does not let go of the token")
+	}
 	// What nobody said by a token, or the first of them, says so.
-	h.keys("space", "ctrl+f")
+	h.keys("ctrl+f")
 	h.typed("laptop")
 	h.keys("tab")
 	h.wants("no token is known")

@@ -289,7 +289,11 @@ func (m *Model) header() string {
 	} else {
 		right = append(right, m.ctxPart(), th.Text(0, th.Bold, m.phaseText()))
 		if s.Run > 0 {
-			right = append(right, th.Text(0, th.Bold, s.DecodeTPS.Text(units.Sig, " tok/s")), th.Text(2, "", units.Seconds(s.Elapsed)))
+			right = append(right, th.Text(0, th.Bold, s.DecodeTPS.Text(units.Sig, " tok/s")))
+			if s.TTFT.OK {
+				right = append(right, th.Labelled(1, "TTFT", s.TTFT.Text(units.Seconds, "")))
+			}
+			right = append(right, th.Text(4, "", units.Seconds(s.Elapsed)))
 		}
 	}
 	name := term.CleanLine(s.Model.Name)
@@ -297,7 +301,7 @@ func (m *Model) header() string {
 		name = term.CleanLine(m.o.Name)
 	}
 	name = th.Shown(name)
-	r, rw := th.Fit(m.w-9-min(th.Width(name), 16), 3, right...)
+	r, rw := th.Fit(m.w-9-min(th.Width(name), max(8, m.w/5-4)), 3, right...)
 	left := []term.Part{th.Text(0, th.Accent, "bmoe"), th.Text(0, th.Bold, th.Cut(name, m.w-rw-8))}
 	if s.Model.Arch != "" {
 		left = append(left, th.Text(4, "", term.CleanLine(s.Model.Arch)))

@@ -223,6 +223,8 @@ func (m *Model) escape() {
 		m.halt()
 	case m.focus == onPanes:
 		m.setFocus(onPrompt)
+	case m.scrubbing.picking():
+		m.freeze()
 	}
 }
 
@@ -366,12 +368,11 @@ func (m *Model) click(c tea.MouseClickMsg) {
 		return
 	}
 	if g.left > 0 && c.X < g.left {
-		if run, step, ok := m.chat.TokenAt(c.X-2, y-1); ok && (m.scrubbing.picking() || g.right > 0) {
-			m.setFocus(onPanes)
+		m.setFocus(onPrompt)
+		if run, step, ok := m.chat.TokenAt(c.X-2, y-1); ok {
 			m.pickSaid(run, step)
 			return
 		}
-		m.setFocus(onPrompt)
 		m.chat.Click(y - 1)
 		return
 	}

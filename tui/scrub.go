@@ -137,14 +137,15 @@ func (m *Model) pickToken(at int64) {
 	m.show(m.frozen)
 }
 
-// pickSaid picks the token that said something in the chat.
-func (m *Model) pickSaid(run, step int) {
+// pickSaid picks the token that said something in the chat; false: it cannot be picked,
+// and the user is told why.
+func (m *Model) pickSaid(run, step int) bool {
+	if m.eng == nil {
+		return false
+	}
 	if step == 1 {
 		m.say(m.th.Read, "the first token comes of the prompt: it has no record of its own")
-		return
-	}
-	if m.eng == nil {
-		return
+		return false
 	}
 	from, to := m.known()
 	if m.frozen != nil {
@@ -157,13 +158,17 @@ func (m *Model) pickSaid(run, step int) {
 		}
 	})
 	if number < 0 {
-		m.say(m.th.Read, fmt.Sprintf("token %d of run %d is no longer known: the latest %d are kept", step, run, profile.HistoryTokens))
-		return
+		m.say(m.th.Read, fmt.Sprintf("token %d of run %d is %s: the latest %d are kept", step, run, units.NotMeasured, profile.HistoryTokens))
+		return false
 	}
 	if _, to := m.known(); number >= to { // it came after the screen was held
 		m.frozen, m.held = nil, nil
 	}
-	m.pickToken(number)
+	if m.pickToken(number); !m.scrubbing.picking() {
+		return false
+	}
+	m.say(m.th.Accent, m.scrubbing.lens.Why[0]+"; Esc lets go of it, Tab has its keys")
+	return true
 }
 
 // focusLens gives the first pane what it shows: the latest tokens, many in few

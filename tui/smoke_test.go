@@ -5,6 +5,7 @@ package tui
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"io"
 	"os"
@@ -286,5 +287,42 @@ func TestNoColorInARealTerminal(t *testing.T) {
 	}
 	if colours("NO_COLOR=yes") {
 		t.Error("colours with NO_COLOR=yes")
+	}
+}
+
+// What is copied reaches the terminal, a word that was found its token, and the text of
+// the search the status line's cursor.
+func TestCopyAndFindInARealTerminal(t *testing.T) {
+	f := told()
+	r := inTerminal(t, 120, 40, nil, Options{Open: func(func(string, float64)) (backend.Backend, error) { return f, nil }})
+	r.waitFor("idle")
+	r.types("hi\r")
+	r.waitFor("48 tokens")
+	r.types("\ty") // to the panes
+	r.waitFor("the answer is copied")
+	want := "\x1b]52;c;" + base64.StdEncoding.EncodeToString([]byte(answerText))
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		r.mu.Lock()
+		found := bytes.Contains(r.raw.Bytes(), []byte(want))
+		r.mu.Unlock()
+		if found {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the terminal was not given the answer")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	r.types("\x06mapped") // Ctrl+F
+	r.waitFor("find: mapped", "1 of 1")
+	if p := r.emu.CursorPosition(); p.X != len(" find: mapped") {
+		t.Errorf("the cursor is in column %d of the search", p.X)
+	}
+	r.types("\t")
+	r.waitFor("of run 1", "FROZEN", "e says why")
+	r.types("\x03\x03")
+	if err := r.restored(); err != nil {
+		t.Error(err)
 	}
 }

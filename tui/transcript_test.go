@@ -146,3 +146,80 @@ func BenchmarkView(b *testing.B) {
 		}
 	})
 }
+
+// A frame of a chat of 2,000 messages costs what one of ten does.
+func BenchmarkLongChat(b *testing.B) {
+	for _, n := range []int{10, 2000} {
+		t := new(testing.T)
+		h := start(t, 200, 60, Options{}, newFake())
+		for i := range n / 2 {
+			h.m.chat.Ask(h.time, fmt.Sprintf("question %d", i))
+			a := h.m.chat.Answer(h.time, "")
+			a.AddText(answerText + "\n\n- **one**\n- two")
+			a.Finish()
+		}
+		h.m.View()
+		b.Run(fmt.Sprint(n, " messages"), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				if i%40 < 20 {
+					h.m.chat.Scroll(-1)
+				} else {
+					h.m.chat.Scroll(1)
+				}
+				h.m.View()
+			}
+		})
+		b.Run(fmt.Sprint(n, " messages, resized"), func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				h.send(tea.WindowSizeMsg{Width: 200 - i%2, Height: 60})
+				h.m.View()
+			}
+		})
+	}
+}
+
+// Whatever an answer becomes while it is written, what is read above its end stays
+// where it is: in it too, with a table that widens and a code block that opens.
+func TestMarkdownDoesNotMoveWhatIsRead(t *testing.T) {
+	h := start(t, 80, 24, Options{}, newFake())
+	long(h)
+	a := h.m.chat.Answer(h.time, "")
+	for i := range 40 {
+		a.AddText(fmt.Sprintf("- point **%d** of the answer\n", i))
+	}
+	h.keys("pgup")
+	before := h.topLine()
+	if !strings.Contains(before, "point") {
+		t.Fatalf("the top line is %q", before)
+	}
+	rest := "\n| a | b |\n|---|---|\n| 1 | 2 |\n| a much longer cell than those before it, which has to be broken | and another one of that kind, to be sure |\n\n```go\nx := 1\n```\n**end**"
+	for n := range rest {
+		a.AddText(rest[n : n+1])
+		if got := h.topLine(); got != before {
+			t.Fatalf("after %q the top line was %q and became %q", rest[:n+1], before, got)
+		}
+	}
+	h.keys("ctrl+t")
+	h.do("/markdown off")
+	if got := h.topLine(); strings.Trim(strings.ReplaceAll(got, "**", ""), "- ") != strings.Trim(before, "• ") {
+		t.Errorf("without Markdown the top line is %q, was %q", got, before)
+	}
+}
+
+// How fast it decodes, and how long the first token took, are on the screen at every
+// width, with the context's use where there is room.
+func TestSpeedIsShownAtEveryWidth(t *testing.T) {
+	for w := minWidth; w <= 200; w += 7 {
+		h := midRun(t, w, 24, 20)
+		top, _, _ := strings.Cut(h.screen(), "\n")
+		for _, want := range []string{"tok/s", "TTFT 1.9 s", "decoding 20/256"} {
+			if !strings.Contains(top, want) {
+				t.Errorf("%d columns: %q is not in %q", w, want, top)
+			}
+		}
+		if w >= 80 && !strings.Contains(top, "ctx 119/4096") {
+			t.Errorf("%d columns: the context is not in %q", w, top)
+		}
+		h.finish()
+	}
+}
