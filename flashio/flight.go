@@ -81,13 +81,6 @@ func (c *core) back(lane int, r *Request) (late bool) {
 	return b.stuck[lane]
 }
 
-// left reports whether nobody waits for a read.
-func (c *core) left(r *Request) bool {
-	c.behind.Lock()
-	defer c.behind.Unlock()
-	return c.behind.reads[r]
-}
-
 // lives notes that a lane has begun, or that it has ended.
 func (c *core) lives(lane int, alive bool) {
 	c.behind.Lock()

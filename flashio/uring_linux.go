@@ -122,6 +122,13 @@ func (u *uring) nobodyWaits() bool {
 	return true
 }
 
+// left reports whether nobody waits for a read.
+func (c *core) left(r *Request) bool {
+	c.behind.Lock()
+	defer c.behind.Unlock()
+	return c.behind.reads[r]
+}
+
 // reapAll takes every completion that there is.
 func (u *uring) reapAll() {
 	for c, ok := u.ring.reap(); ok; c, ok = u.ring.reap() {

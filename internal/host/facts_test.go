@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 // What every host can tell is there.
@@ -14,7 +16,7 @@ func TestFactsOfThisHost(t *testing.T) {
 	if f.Arch != runtime.GOARCH || f.Threads < 1 || f.Page < 4096 || f.Page&(f.Page-1) != 0 || f.System == "" || f.Cores > f.Threads {
 		t.Errorf("%+v", f)
 	}
-	path := filepath.Join(t.TempDir(), "x")
+	path := filepath.Join(conform.TempDir(t), "x")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
