@@ -67,9 +67,37 @@ func TestExperts(t *testing.T) {
 	if !m.Timed || m.NoStall || stall < sum.Stall.Value*98/100 || stall > sum.Stall.Value || mgmt > sum.Mgmt || compute > sum.Compute || compute < sum.Compute/3 {
 		t.Errorf("layers: stall %d, mgmt %d, compute %d; the run's %d, %d, %d", stall, mgmt, compute, sum.Stall.Value, sum.Mgmt, sum.Compute)
 	}
+	var live profile.Snapshot
+	s.Snapshot(&live)
+	read := int64(0)
+	for _, n := range live.Lanes.Latency {
+		read += n
+	}
+	if read < live.Lanes.Reads || live.Lanes.Reads == 0 { // those of guesses are not counted there until they are demanded
+		t.Errorf("%d reads by latency, %d in all", read, live.Lanes.Reads)
+	}
 	if n := testing.AllocsPerRun(20, func() { s.Experts(&m) }); n != 0 {
 		t.Errorf("%v allocations for a look", n)
 	}
+}
+
+// BenchmarkLayerTimes measures the readings of the accounts at the layers' ends, as a part
+// of a decoded token.
+func BenchmarkLayerTimes(b *testing.B) {
+	s := open(b, demoConfig())
+	run, err := s.Generate(context.Background(), backend.Request{Text: "Tell me a story about a dog.", MaxTokens: 64})
+	if err != nil || run.Err != nil {
+		b.Fatal(err, run.Err)
+	}
+	m := &s.meter
+	m.costs.on, m.glanced = true, 1<<62
+	for b.Loop() {
+		m.pass(1)
+		for l := range m.costs.layers {
+			m.layer(l, 1)
+		}
+	}
+	b.ReportMetric(100*float64(b.Elapsed().Nanoseconds())/float64(b.N)/(float64(run.Sum.Wall)/float64(run.Sum.Tokens)), "%/token")
 }
 
 // BenchmarkExperts measures a look at the map of a model of 48 layers of 128 experts, as a

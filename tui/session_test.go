@@ -72,8 +72,8 @@ func (k *kept) Again(ctx context.Context, onDelta func(backend.Delta)) (*backend
 }
 
 const (
-	keyF2, keyF4, keyF6, keyF10 = "\x1bOQ", "\x1bOS", "\x1b[17~", "\x1b[21~"
-	keyAgain                    = "\x07"
+	keyF2, keyF4, keyF6, keyF8, keyF10 = "\x1bOQ", "\x1bOS", "\x1b[17~", "\x1b[19~", "\x1b[21~"
+	keyAgain                           = "\x07"
 )
 
 // The whole of it, on the real engine: a chat, the panes, changed settings,
@@ -110,6 +110,37 @@ func TestAChatOnTheDemoModel(t *testing.T) {
 	}
 	if runs := s.runs; len(runs) != 2 || runs[0].Result.TextSHA256 != runs[1].Result.TextSHA256 || runs[0].Result.Text == "" {
 		t.Errorf("%d runs, or texts that differ", len(runs))
+	}
+}
+
+// The map of experts moves while the engine answers, and the layers tell of its waiting.
+func TestTheMapOfTheDemoModel(t *testing.T) {
+	r, _ := withSession(t, func(c *engine.Config) { c.MaxTokens = 64 })
+	r.waitFor("idle", "ask something")
+	r.types(keyF8)
+	r.waitFor("experts  0 of 192 in memory", "layer 0, expert 0: not in memory", "not used since the cache was emptied")
+	r.types("\x1b")
+	r.waitFor("> ask something")
+	r.types("Tell me a story about a dog.\r" + keyF8)
+	maps := map[string]bool{}
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline) && !strings.Contains(r.screen(), "idle"); time.Sleep(5 * time.Millisecond) {
+		if s := r.screen(); strings.Contains(s, "in memory") && strings.Contains(s, "decoding") {
+			maps[s] = true
+		}
+	}
+	r.waitFor("idle", "hit ", "of 192 in memory")
+	if len(maps) < 2 {
+		t.Errorf("%d pictures of the map while decoding: nothing moved", len(maps))
+	}
+	r.types("l")
+	r.waitFor("layers  a token waits", "layer", "compute")
+	r.types("\x1b")
+	r.waitFor("in memory  policy")
+	r.types(keyF8)
+	r.waitFor("64 tokens, ")
+	r.types("\x03\x03")
+	if err := r.restored(); err != nil {
+		t.Fatal(err)
 	}
 }
 
