@@ -193,8 +193,8 @@ func (m *Model) chatBox(g geometry) []string {
 	return append(out[:g.body-1], th.FrameBottom(g.left, focused))
 }
 
-// divider separates transcript and prompt; it tells how much is below what is
-// shown.
+// divider separates transcript and prompt; it tells how much is below what is shown,
+// and, where the panes are not beside it, what they say in a line.
 func (m *Model) divider(w int, st term.Style) string {
 	th := m.th
 	if n := m.chat.Below(); n > 0 {
@@ -204,6 +204,11 @@ func (m *Model) divider(w int, st term.Style) string {
 		}
 		hint := fmt.Sprintf("%s %s below: %s jumps there", th.G.Down, units.Plural(int64(n), "line"), key)
 		return st.On(th.G.TeeLeft+th.G.Horizontal) + " " + th.Read.On(hint) + " " + st.On(term.Repeat(th.G.Horizontal, w-5-th.Width(hint))+th.G.TeeRight)
+	}
+	if m.laidOut.right == 0 { // the panes are elsewhere
+		if live := pane.Live(th, m.live, w-6); live != "" {
+			return st.On(th.G.TeeLeft+th.G.Horizontal) + " " + live + " " + st.On(th.G.Horizontal+th.G.TeeRight)
+		}
 	}
 	return st.On(th.G.TeeLeft + term.Repeat(th.G.Horizontal, w-2) + th.G.TeeRight)
 }

@@ -483,7 +483,7 @@ func TestTheFooterMayChangeItsHeight(t *testing.T) {
 
 func TestTheMousePicksPanes(t *testing.T) {
 	h := start(t, 120, 40, Options{}, newFake())
-	for i, name := range []string{"1 token", "2 cache", "3 lanes", "4 mapping", "5 process"} {
+	for i, name := range []string{"1 token", "2 cache", "3 lanes", "4 file", "5 process"} {
 		for y, l := range strings.Split(h.screen(), "\n") {
 			if strings.Contains(l, name) {
 				h.send(tea.MouseClickMsg{X: 100, Y: y, Button: tea.MouseLeft})
@@ -556,7 +556,7 @@ func TestFiguresOfTheOldSettingsSayWhoseTheyAre(t *testing.T) {
 	h.keys("f3")
 	h.wait("the lanes", func() bool { return h.f.config().lanes == 4 && h.m.state == idle })
 	h.tick()
-	h.wants("settings changed after run 1", "run 1: p50 2.49", "run 1: hit 60.9 %")
+	h.wants("settings changed after run 1", "a read takes 2.49 ms", "run 1: hits 60.9 %")
 	h.lacks("now 926 MiB/s")
 	h.keys("ctrl+g")
 	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })

@@ -128,7 +128,7 @@ func TestADisturbedRunIsNotCompared(t *testing.T) {
 	h.wait("the release", func() bool { return f.config().release && h.m.state == idle })
 	h.keys("ctrl+g")
 	h.wait("the second run", func() bool { return len(h.m.runs.All()) == 2 && h.m.state == idle })
-	h.said("hit 60.9 %; disturbed: CPU", "run 2 against run 1 (release-mmap on): not comparable: disturbed: CPU; text identical")
+	h.said("hits 60.9 %; disturbed: CPU", "run 2 against run 1 (release-mmap on): not comparable: disturbed: CPU; text identical")
 	h.keys("f10")
 	h.wants("not comparable: d")
 }
@@ -177,7 +177,7 @@ func TestTheLastRunsAreToldOnLeaving(t *testing.T) {
 func TestTimesATokenAreListedInMilliseconds(t *testing.T) {
 	h := afterPair(t, 120, 40, Options{})
 	h.keys("f10")
-	h.wants("other in ms/token", "78.8")
+	h.wants("sync in ms a token", "78.8")
 	r := h.m.runs.All()[0]
 	r.Result.PerToken.Wall, r.Result.PerToken.Stall, r.Result.PerToken.Mgmt = profile.Some(3.2), profile.Some(2.5), profile.Some(0.00002)
 	h.wants("2500", "0.02", "78.8")

@@ -145,7 +145,7 @@ func TestSimulatedIsSaidEverywhere(t *testing.T) {
 	h := start(t, 120, 40, Options{}, f)
 	h.ask("Why?")
 	lines := strings.Split(h.screen(), "\n")
-	for _, at := range []string{"bmoe", "1 token", "2 cache", "3 lanes", "4 mapping", "5 process", "6 why it is slow"} {
+	for _, at := range []string{"bmoe", "1 token", "2 cache", "3 lanes", "4 file", "5 process", "6 why it is slow"} {
 		found := false
 		for _, l := range lines {
 			found = found || strings.Contains(l, at) && strings.Contains(l, "SIMULATED")
@@ -165,7 +165,7 @@ func TestWhatWasNotMeasuredIsNotZero(t *testing.T) {
 	f := newFake()
 	f.s.Process, f.s.Mapping, f.s.Model.HostMemory = profile.Process{}, profile.Mapping{}, profile.Maybe[int64]{}
 	h := start(t, 200, 60, Options{}, f)
-	h.wants("22.3 GB on n/a RAM", "hit n/a", "p50 n/a", "CPU n/a", "majflt n/a", "RSS n/a", "others now n/a, CPU n/a", "GC n/a", "stall n/a", "ceiling n/a")
+	h.wants("20.8 GiB on n/a RAM", "hits n/a", "p50 n/a", "CPU n/a", "page faults n/a", "memory n/a", "others now n/a, CPU n/a", "collector n/a", "waits n/a", "without waiting n/a")
 }
 
 func TestSmallScreens(t *testing.T) {

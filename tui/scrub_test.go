@@ -54,13 +54,13 @@ func TestARecordingAsksItsOwnQuestions(t *testing.T) {
 	if h.m.frozen == nil || h.m.frozen.Count != count-2 || h.m.frozen.Cache.HitRun.Value != 12.5 {
 		t.Fatalf("held at %+v of %d", h.m.frozen, count)
 	}
-	h.wants("FROZEN", "hit 12.5 %")
+	h.wants("FROZEN", "hits 12.5 %")
 	h.keys("right", "right", "right")
 	if h.m.frozen.Count != count {
 		t.Errorf("moved on to token %d of %d", h.m.frozen.Count, count)
 	}
 	h.keys("space")
-	h.lacks("FROZEN", "hit 12.5 %")
+	h.lacks("FROZEN", "hits 12.5 %")
 	if h.m.held != nil {
 		t.Error("what was held is kept")
 	}

@@ -46,7 +46,7 @@ func TestTheScreenOfAServer(t *testing.T) {
 		h.m.show(s)
 		golden(t, name+"-120x40", h.screen())
 		screen := h.screen()
-		for _, want := range []string{"2 cache  n/a: ", "3 lanes  n/a: ", "4 mapping  n/a: ", "5 server  vLLM", "gap between deltas"} {
+		for _, want := range []string{"2 cache  n/a: ", "3 lanes  n/a: ", "4 file  n/a: ", "5 server  vLLM", "gap between deltas"} {
 			if !strings.Contains(screen, want) {
 				t.Errorf("%s: %q is not shown", name, want)
 			}

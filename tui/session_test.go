@@ -91,7 +91,7 @@ func TestAChatOnTheDemoModel(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	r.waitFor("96 tokens, ", "tok/s", "stall", "idle")
+	r.waitFor("96 tokens, ", "tok/s", "waits", "idle")
 	if len(frames) < 2 {
 		t.Errorf("%d frames while decoding: nothing moved", len(frames))
 	}

@@ -76,7 +76,7 @@ func makeModel(ctx context.Context, args []string, out *cli.Output, stderr io.Wr
 	}
 	took := clock.Since(start)
 	paths := gguf.ShardPaths(o.out, max(1, o.spec.Shards))
-	return out.Text(fmt.Sprintf("%s: %s of weights in %s s, %s MiB/s\n", strings.Join(paths, ", "), units.BinarySize(m.Bytes()),
+	return out.Text(fmt.Sprintf("%s: %s of weights in %s s, %s MiB/s\n", strings.Join(paths, ", "), units.Size(m.Bytes()),
 		units.Decimals(took.Seconds(), 1), units.Decimals(units.InMiB(m.Bytes())/took.Seconds(), 0)))
 }
 
@@ -173,7 +173,7 @@ func (p *progress) report(done int64) {
 		return
 	}
 	p.shown = now
-	fmt.Fprintf(p.w, "\r%s of %s, %d%% ", units.BinarySize(done), units.BinarySize(p.total), 100*done/p.total)
+	fmt.Fprintf(p.w, "\r%s of %s, %d%% ", units.Size(done), units.Size(p.total), 100*done/p.total)
 }
 
 // end clears the line.

@@ -121,7 +121,7 @@ func TestProgress(t *testing.T) {
 	p.report(50 << 20)
 	p.report(51 << 20) // too soon after the last
 	p.end()
-	if got := b.String(); !strings.HasPrefix(got, "\r50.0 MiB of 200.0 MiB, 25% ") || strings.Contains(got, "51") || !strings.HasSuffix(got, "\r") {
+	if got := b.String(); !strings.HasPrefix(got, "\r50.0 MiB of 200 MiB, 25% ") || strings.Contains(got, "51") || !strings.HasSuffix(got, "\r") {
 		t.Errorf("shown: %q", got)
 	}
 	var none *progress

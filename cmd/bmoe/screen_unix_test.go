@@ -317,7 +317,7 @@ func TestScreen(t *testing.T) {
 	if len(lefts) < 2 || len(rights) < 2 || len(steps) < 2 {
 		t.Errorf("nothing moved: %d states of the text, %d of the panes, %d of the counter", len(lefts), len(rights), len(steps))
 	}
-	x.waitFor("compute", "mgmt", "stall", "token cycle", "direct", "MAPPED")
+	x.waitFor("computes", "cache", "waits", "one token needs", "direct", "MAPPED")
 
 	x.types(keyF2)
 	x.waitFor("release-mmap on applied", "RELEASED")
@@ -399,7 +399,7 @@ func TestReleaseOnTheSimulatedHost(t *testing.T) {
 				t.Errorf("%s: %v from %v: %s", same, is, was, detail)
 			}
 		}
-		is, was := sideBySide(t, detail, "stall")
+		is, was := sideBySide(t, detail, "waits")
 		stalls = append(stalls, 100*(is/was-1))
 		is, was = sideBySide(t, detail, "read p50")
 		reads = append(reads, 100*(is/was-1))

@@ -78,31 +78,23 @@ func About(ns int64) string {
 	return fmt.Sprintf("%d min", (s+30)/60)
 }
 
-// Size formats the size of a file or of RAM, decimal.
+// Size formats a size in MiB, and from a GiB on in GiB.
 func Size(bytes int64) string {
-	if bytes < GB {
-		return Sig(float64(bytes)/MB) + " MB"
+	if bytes < GiB-MiB/2 {
+		return Sig(InMiB(bytes)) + " MiB"
 	}
-	return Sig(float64(bytes)/GB) + " GB"
+	return Sig(float64(bytes)/GiB) + " GiB"
 }
 
-// FileSize formats the size of a file that may be small, decimal.
+// FileSize formats the size of a file that may be small.
 func FileSize(bytes int64) string {
 	switch {
-	case bytes < 1000:
+	case bytes < KiB:
 		return Plural(bytes, "byte")
-	case bytes < MB:
-		return Sig(float64(bytes)/1000) + " kB"
+	case bytes < MiB:
+		return Sig(float64(bytes)/KiB) + " KiB"
 	}
 	return Size(bytes)
-}
-
-// BinarySize formats a size in MiB, and from a GiB on in GiB.
-func BinarySize(bytes int64) string {
-	if bytes >= GiB {
-		return Decimals(float64(bytes)/GiB, 2) + " GiB"
-	}
-	return Decimals(InMiB(bytes), 1) + " MiB"
 }
 
 // Mebibytes formats bytes as MiB, without the unit.

@@ -2,9 +2,8 @@
 // where a number of bytes becomes MiB and a number of nanoseconds becomes text.
 package units
 
-// Sizes in bytes. Sizes of files and of RAM are decimal, as vendors and file
-// managers print them; cache, window and read sizes are binary, as the flags that
-// set them.
+// Sizes in bytes. What is shown of files, of memory and of reads is binary, as the
+// flags that set it; rates of memory are decimal, as vendors print them.
 const (
 	KiB = 1 << 10
 	MiB = 1 << 20

@@ -2,6 +2,7 @@ package pane
 
 import (
 	"fmt"
+	"strings"
 
 	"bmoe/internal/units"
 	"bmoe/profile"
@@ -23,11 +24,11 @@ func (p *cache) Title(w int) string {
 	}
 	hit, policy := c.HitRun.Text(units.Percent, " %"), th.Labelled(2, "policy", term.CleanLine(c.Policy))
 	if p.of > 0 {
-		parts := []term.Part{th.Labelled(0, fmt.Sprintf("run %d: hit", p.of), hit), policy}
+		parts := []term.Part{th.Labelled(0, fmt.Sprintf("run %d: hits", p.of), hit), policy}
 		return p.titled(w, parts, parts)
 	}
-	bar, now := th.Bar(c.HitRun.Value/100, 12, th.Hit), th.Labelled(1, "now", c.HitNow.Text(units.Percent, " %"))
-	return p.titled(w, []term.Part{th.Labelled(0, "hit", hit), bar, now, policy}, []term.Part{th.Labelled(0, "hit", hit), now, policy})
+	parts := []term.Part{th.Coloured(0, th.Hit, "hits", hit), th.Labelled(1, "now", c.HitNow.Text(units.Percent, " %")), policy}
+	return p.titled(w, parts, parts)
 }
 
 // notStreaming says why nothing is streamed: text, where the model has experts.
@@ -60,27 +61,26 @@ func (p *cache) Render() []string {
 		}
 		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", text))})
 	}
-	per := "a token:"
+	of := "a token"
 	if p.of > 0 {
-		per = fmt.Sprintf("run %d:", p.of)
+		of = fmt.Sprintf("a token of run %d", p.of)
 	}
 	costs := []term.Part{
-		th.Text(1, th.Dim, per),
-		th.Coloured(0, th.Evicted, "evicted", c.EvictionsPerTok.Text(units.Sig, "")),
-		th.Labelled(0, "re-read", c.RereadsPerTok.Text(units.Sig, "")),
-		th.Coloured(0, th.Read, "read", c.ReadPerTok.Text(units.Mebibytes, " MiB")),
+		th.Coloured(0, th.Read, of+" reads", c.ReadPerTok.Text(units.Mebibytes, " MiB")),
+		th.Coloured(0, th.Evicted, "evicts", c.EvictionsPerTok.Text(units.Sig, "")),
+		th.Labelled(0, "re-reads", c.RereadsPerTok.Text(units.Sig, "")),
 	}
 	if c.Thrifty {
-		costs = append(costs, th.Labelled(0, "dropped", c.DroppedPerTok.Text(units.Sig, "")), th.Labelled(0, "replaced", c.ReplacedPerTok.Text(units.Sig, "")))
+		costs = append(costs, th.Labelled(0, "leaves out", c.DroppedPerTok.Text(units.Sig, "")), th.Labelled(0, "replaces", c.ReplacedPerTok.Text(units.Sig, "")))
 	}
 	rows := []string{
 		p.residency(),
-		th.Row(p.w, 2, p.cycle(), th.Labelled(1, "one layer", units.Mebibytes(c.LayerWorkingSet)+" MiB")),
+		th.Row(p.w, 2, p.cycle()),
 		th.Row(p.w, 2, costs...),
 		th.Row(p.w, 2,
-			th.Labelled(0, "slots", fmt.Sprintf("%d/%d", c.SlotsUsed, c.Slots)),
-			th.Labelled(1, "arena", units.Mebibytes(c.Arena)+" MiB"),
-			th.Labelled(2, "all experts", units.Mebibytes(s.Model.ExpertBytesAll)+" MiB"),
+			th.Labelled(0, "slots", fmt.Sprintf("%d of %d used", c.SlotsUsed, c.Slots)),
+			th.Labelled(1, "memory taken", units.Mebibytes(c.Arena)+" MiB"),
+			th.Labelled(2, "a layer needs", units.Mebibytes(c.LayerWorkingSet)+" MiB"),
 			th.Labelled(1, "lookups", fmt.Sprint(c.Lookups))),
 	}
 	if p.expanded {
@@ -138,43 +138,54 @@ func (p *cache) curve() []string {
 	return rows
 }
 
-// residency is the budget as a bar: filled as far as it is used, with a mark
-// where one token's experts would fit.
+// residency is the budget as a part of all experts: full as far as it is used, with a
+// mark where one token's experts would fit.
 func (p *cache) residency() string {
-	th, c := p.th, &p.s.Cache
-	budget := units.Mebibytes(c.Budget) + " MiB"
+	th, c, all := p.th, &p.s.Cache, p.s.Model.ExpertBytesAll
+	of := fmt.Sprintf("%s MiB of %s", units.Mebibytes(c.Budget), units.Mebibytes(all))
+	if all > 0 {
+		of += fmt.Sprintf(" (%s)", units.Share(float64(c.Budget)/float64(all)))
+	}
 	if c.BudgetAuto {
-		budget += " auto"
+		of += " auto"
 	}
-	text := units.Mebibytes(c.Resident) + " / " + budget
-	w := min(p.w-len(text)-2, 40)
-	if w < 8 || c.Budget <= 0 {
-		return th.Row(p.w, 2, th.Text(0, "", text))
+	w := min(p.w-th.Width(of)-2, 40)
+	if w < 8 || c.Budget <= 0 || all <= 0 {
+		return th.Row(p.w, 2, th.Text(0, "", of))
 	}
-	full := min(int(float64(c.Resident)/float64(c.Budget)*float64(w)+0.5), w)
-	mark := -1
-	if t := p.s.Model.TokenCycle; t > 0 && t <= c.Budget {
-		mark = min(int(float64(t)/float64(c.Budget)*float64(w)), w-1)
+	at := func(bytes int64) int {
+		return min(int(float64(min(bytes, all))/float64(all)*float64(w)+0.5), w)
 	}
-	piece := func(from, to int) string {
-		in := max(min(full, to)-from, 0)
-		return th.Hit.On(term.Repeat(th.G.Full, in)) + th.Dim.On(term.Repeat(th.G.Empty, to-from-in))
+	full, budget, mark := at(c.Resident), max(at(c.Budget), 1), -1
+	if t := p.s.Model.TokenCycle; t > 0 && t <= all {
+		mark = min(at(t), w-1)
 	}
-	bar := piece(0, w)
-	if mark >= 0 {
-		bar = piece(0, mark) + th.Bold.On(th.G.Mark) + piece(mark+1, w)
+	var bar strings.Builder
+	piece := func(from, to int, st term.Style, g string) {
+		for i := from; i < to; i++ {
+			if i == mark {
+				bar.WriteString(th.Bold.On(th.G.Mark))
+			} else {
+				bar.WriteString(st.On(g))
+			}
+		}
 	}
-	return th.Row(p.w, 2, term.Part{S: bar, W: w}, th.Text(0, "", text))
+	piece(0, full, th.Hit, th.G.Full)
+	piece(full, max(budget, full), th.Hit, th.G.Empty)
+	piece(max(budget, full), w, th.Dim, th.G.Rest)
+	return th.Row(p.w, 2, term.Part{S: bar.String(), W: w}, th.Text(0, "", of))
 }
 
 // cycle says whether the budget holds one token's experts. Below that an LRU
 // cache never hits: the entry that goes is the one needed soonest.
 func (p *cache) cycle() term.Part {
 	th, c := p.th, &p.s.Cache
-	cycle := units.Mebibytes(p.s.Model.TokenCycle) + " MiB"
-	if c.BelowTokenCycle {
-		s := "below the token cycle of " + cycle + ": hardly any hits"
-		return th.Text(0, th.Alert, s)
+	needs := "one token needs " + units.Mebibytes(p.s.Model.TokenCycle) + " MiB (" + th.G.Mark + ")"
+	switch {
+	case c.BelowTokenCycle:
+		return th.Text(0, th.Alert, needs+": does not fit, hardly any hits")
+	case p.s.Model.TokenCycle > c.Budget:
+		return th.Text(0, "", needs+": does not fit")
 	}
-	return th.Labelled(0, "token cycle", cycle+", holds ("+th.G.Mark+")")
+	return th.Text(0, "", needs+": fits")
 }

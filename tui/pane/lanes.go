@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
@@ -61,14 +60,25 @@ func (p *lanes) Title(w int) string {
 	if l.Mode != "direct" {
 		st = th.Read
 	}
-	of := ""
+	mode := th.Text(2, st, term.CleanLine(l.Mode))
 	if p.of > 0 {
-		of = fmt.Sprintf("run %d: ", p.of)
+		parts := []term.Part{th.Labelled(0, fmt.Sprintf("run %d:", p.of), l.RateRun.Text(units.MiBPerSecond, "")), mode}
+		return p.titled(w, parts, parts)
 	}
-	parts := func(mode string) []term.Part {
-		return []term.Part{th.Text(0, st, fmt.Sprintf(mode, l.N, term.CleanLine(l.Mode))), th.Labelled(1, of+"p50", l.P50.Text(units.Ms, "")), th.Labelled(1, "p99", l.P99.Text(units.Ms, " ms"))}
+	give := fmt.Sprintf("%d lanes give ", l.N)
+	if l.N == 1 {
+		give = "1 lane gives "
 	}
-	return p.titled(w, parts("%d x %s"), parts("%dx %s"))
+	rate := th.Text(1, "", l.RateRun.Text(units.MiBPerSecond, ""))
+	times, alone := profile.Maybe[float64]{}, l.Alone
+	if l.RateRun.OK && alone.OK {
+		times = profile.Ratio(l.RateRun.Value, alone.Value)
+	}
+	if !times.OK {
+		return p.titled(w, []term.Part{th.Text(0, "", give+l.RateRun.Text(units.MiBPerSecond, "")), mode}, []term.Part{th.Text(0, "", give+l.RateRun.Text(units.MiBPerSecond, ""))})
+	}
+	told := times.Text(units.Fixed(1), "x one alone")
+	return p.titled(w, []term.Part{th.Text(0, th.Bold, give+told), rate, mode}, []term.Part{th.Text(0, th.Bold, give+times.Text(units.Fixed(1), "x")), rate})
 }
 
 func (p *lanes) Rows() (want, most int) {
@@ -113,35 +123,28 @@ func (p *lanes) Render() []string {
 		return p.fill([]string{th.Row(p.w, 2, th.Text(0, "", text))})
 	}
 	var rows []string
-	wake, engine := th.Labelled(2, "wake p50", l.Wake50.Text(units.Ms, " ms")), th.Labelled(3, "engine", term.CleanLine(l.Engine))
+	took := []term.Part{th.Text(0, "", "a read takes "+l.P50.Text(units.Ms, " ms")+" (p99 "+l.P99.Text(units.Ms, "")+")")}
+	engine := th.Labelled(3, "engine", term.CleanLine(l.Engine))
 	if p.of > 0 { // the bars would be of lanes that are gone
 		rows = append(rows,
 			th.Row(p.w, 2, th.Text(0, th.Dim, fmt.Sprintf("settings changed after run %d, which had", p.of))),
-			th.Row(p.w, 2, th.Labelled(0, "run", l.RateRun.Text(units.MiBPerSecond, "")), wake, engine))
+			th.Row(p.w, 2, append(took, engine)...))
 	} else {
 		rows = p.bars()
 		rows = rows[:min(len(rows), max(p.h-1, 1))] // with more lanes than room, the sum stays
-		rows = append(rows, th.Row(p.w, 2,
-			th.Labelled(0, "now", l.Rate.Text(units.MiBPerSecond, "")),
-			th.Labelled(0, "run", l.RateRun.Text(units.MiBPerSecond, "")),
-			th.Labelled(1, "queue", fmt.Sprint(l.Queue)),
-			wake,
-			th.Labelled(1, "overlap", backend.OnOff(l.Overlap)),
-			engine))
+		if !l.Overlap {
+			took = append(took, th.Text(1, th.Read, "overlap off: nothing computes meanwhile"))
+		}
+		rows = append(rows, th.Row(p.w, 2, append(took, th.Labelled(1, "now", l.Rate.Text(units.MiBPerSecond, "")), engine)...))
 	}
 	if l.Reason != "" {
 		rows = append(rows, th.Row(p.w, 2, th.Text(0, th.Read, term.CleanLine(l.Reason))))
 	}
-	busy := ""
-	if l.Reads > 0 {
-		busy = units.Ms(l.BusyNanos/l.Reads) + " ms"
-	} else {
-		busy = units.NotMeasured
-	}
 	rows = append(rows, th.Row(p.w, 2,
 		th.Labelled(0, "reads", fmt.Sprint(l.Reads)),
-		th.Labelled(1, "windows", units.Mebibytes(l.Bytes)+" MiB"),
-		th.Labelled(1, "mean read", busy)))
+		th.Labelled(1, "of", units.Mebibytes(l.Bytes)+" MiB"),
+		th.Labelled(1, "one lane alone", l.Alone.Text(units.MiBPerSecond, "")),
+		th.Labelled(2, "told after", l.Wake50.Text(units.Ms, " ms"))))
 	if p.expanded {
 		rows = p.detail(rows)
 	}
@@ -247,9 +250,13 @@ func (p *lanes) latencies(h int) []string {
 func (p *lanes) bars() []string {
 	th, l := p.th, &p.s.Lanes
 	n := min(l.N, len(l.Lane))
-	var most float64
+	// The scale is what one lane gives alone: side by side, lanes that are served one
+	// at a time look as short as they are.
+	most := l.Alone.Value
 	for i := range n {
-		most = max(most, l.Lane[i].Rate.Value)
+		if !l.Alone.OK {
+			most = max(most, l.Lane[i].Rate.Value)
+		}
 	}
 	cols := p.columns()
 	cell := (p.w+2)/cols - 2
@@ -262,7 +269,7 @@ func (p *lanes) bars() []string {
 			rate := l.Lane[i].Rate
 			share := 0.0
 			if most > 0 {
-				share = rate.Value / most
+				share = min(rate.Value/most, 1)
 			}
 			text := fmt.Sprintf("%4s", rate.Text(func(v float64) string { return units.Decimals(v/units.MiB, 0) }, ""))
 			if cell >= 2*laneCell {

@@ -31,9 +31,16 @@ func (p *mapping) Title(w int) string {
 	if word == "" {
 		word = units.NotMeasured
 	}
-	parts := []term.Part{th.Text(0, st, word)}
 	if m.Views > 0 {
-		parts = append(parts, th.Text(1, "", units.Size(m.Bytes)+" in "+units.Plural(int64(m.Views), "view")))
+		word += " " + units.Size(m.Bytes)
+	}
+	parts := []term.Part{th.Text(0, st, word)}
+	if m.State == profile.MappingMapped && m.WeightsInside.OK {
+		safe := "safe to release"
+		if m.WeightsInside.Value > 0 {
+			safe = "in use: cannot be released"
+		}
+		parts = append(parts, th.Text(1, "", safe))
 	}
 	return p.titled(w, parts, parts)
 }
@@ -54,8 +61,8 @@ func (p *mapping) Render() []string {
 	}
 	th, m := p.th, &p.s.Mapping
 	rows := []string{th.Row(p.w, 2, p.verdict()...)}
-	dense := th.Labelled(0, "dense weights", m.Dense)
-	res := th.Labelled(1, "resident", m.DenseResident.Text(func(v float64) string { return units.Percent(v*100) + " %" }, ""))
+	dense := th.Labelled(0, "other weights", denseWords[m.Dense])
+	res := th.Labelled(1, "in RAM", m.DenseResident.Text(units.Share, ""))
 	rows = append(rows, th.Row(p.w, 2, dense, res))
 	if m.Inside != "" {
 		rows = append(rows, th.Row(p.w, 2, th.Labelled(0, "inside:", term.CleanLine(m.Inside))))
@@ -63,33 +70,32 @@ func (p *mapping) Render() []string {
 	return p.fill(rows)
 }
 
+// denseWords say where weights other than experts are, by the dense policy.
+var denseWords = map[string]string{"anon": "in memory of our own", "mmap": "in the mapping", "warm": "in the mapping, read once", "": units.NotMeasured}
+
 // verdict says what the state means for the next release, or why not.
 func (p *mapping) verdict() []term.Part {
 	th, m := p.th, &p.s.Mapping
-	checked := units.NotMeasured
-	if m.WeightsChecked.OK {
-		checked = fmt.Sprint(m.WeightsChecked.Value)
+	counts := th.Text(0, "", "weights not checked")
+	if m.WeightsChecked.OK && m.WeightsInside.OK {
+		inside := "none is inside"
+		if n := m.WeightsInside.Value; n > 0 {
+			inside = fmt.Sprintf("%d inside", n)
+		}
+		counts = th.Text(0, "", units.Plural(m.WeightsChecked.Value, "weight")+" checked, "+inside)
 	}
-	inside := units.NotMeasured
-	if m.WeightsInside.OK {
-		inside = fmt.Sprint(m.WeightsInside.Value)
-	}
-	counts := th.Text(0, "", checked+" weights checked, "+inside+" inside")
 	switch m.State {
 	case profile.MappingDeclined:
 		return []term.Part{th.Text(0, th.Alert, "declined: "+term.CleanLine(m.Reason))}
 	case profile.MappingReleased:
-		lanes := th.Text(1, "", "lanes reopened")
+		lanes := th.Text(1, "", "unmapped, closed, lanes reopened")
 		if !m.LanesReopened {
-			lanes = th.Text(1, th.Read, "lanes not reopened")
+			lanes = th.Text(1, th.Read, "unmapped, closed, lanes not reopened")
 		}
-		return []term.Part{counts, lanes}
+		return []term.Part{lanes, counts}
 	case profile.MappingMapped:
 		if m.WeightsInside.OK && m.WeightsInside.Value == 0 {
-			return []term.Part{counts, th.Text(1, th.Dim, "F2 would release it")}
-		}
-		if m.WeightsInside.OK {
-			return []term.Part{counts, th.Text(1, th.Dim, "F2 would decline")}
+			return []term.Part{counts, th.Text(1, th.Dim, p.say("{release-mmap=on}")+" releases it")}
 		}
 		return []term.Part{counts}
 	}

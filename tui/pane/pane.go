@@ -19,7 +19,7 @@ var kinds = []kind{
 	{"token", newTimeline},
 	{"cache", newCache},
 	{"lanes", newLanes},
-	{"mapping", newMapping},
+	{"file", newMapping},
 	{"process", newProcess},
 	{why, newDiagnosis},
 }

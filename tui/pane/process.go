@@ -20,7 +20,7 @@ func (p *process) Title(w int) string {
 	p.name = p.number + " process"
 	th, s := p.th, p.s
 	parts := func(unit string) []term.Part {
-		return []term.Part{th.Labelled(0, "decode", s.DecodeTPS.Text(units.Sig, unit)), th.Labelled(1, "TTFT", s.TTFT.Text(units.Seconds, "")), th.Labelled(2, "prefill", s.PrefillTPS.Text(units.Sig, unit))}
+		return []term.Part{th.Text(0, th.Bold, s.DecodeTPS.Text(units.Sig, unit)), th.Labelled(1, "TTFT", s.TTFT.Text(units.Seconds, "")), th.Labelled(2, "prefill", s.PrefillTPS.Text(units.Sig, unit))}
 	}
 	return p.titled(w, parts(" tok/s"), parts("/s"))
 }
@@ -29,7 +29,7 @@ func (p *process) Rows() (want, most int) {
 	if p.remote() {
 		return 4, 5
 	}
-	return 2, 4
+	return 3, 5
 }
 
 func (p *process) Render() []string {
@@ -53,26 +53,43 @@ func (p *process) Render() []string {
 		temp = pr.Temperature.Text(units.Fixed(0), " C")
 	}
 	rows := []string{
+		p.reading(),
 		th.Row(p.w, 2,
-			th.Labelled(0, "CPU", pr.CPUPerToken.Text(units.Seconds, "/token")),
-			th.Labelled(0, "majflt", pr.MajFltPerToken.Text(units.Sig, "/token")),
-			th.Labelled(1, "RSS", pr.RSS.Text(units.Size, "")),
-			th.Labelled(2, "anon", pr.RSSAnon.Text(units.Size, ""))),
+			th.Labelled(0, "CPU", pr.CPUPerToken.Text(units.Seconds, " a token")),
+			th.Labelled(0, "page faults", pr.MajFltPerToken.Text(units.Sig, " a token")),
+			th.Labelled(1, "memory", pr.RSS.Text(units.Size, "")),
+			th.Labelled(2, "of it our own", pr.RSSAnon.Text(units.Size, ""))),
 		th.Row(p.w, 2,
 			run,
 			th.Labelled(0, "others now", pr.ForeignIO.Text(units.MiBPerSecond, "")+", CPU "+pr.ForeignCPU.Text(units.Percent, " %"))),
 		th.Row(p.w, 2,
 			th.Labelled(0, "workers", fmt.Sprint(pr.Threads)),
-			th.Labelled(1, "GOMAXPROCS", fmt.Sprint(pr.MaxProc)),
 			th.Labelled(1, "temperature", temp),
-			th.Labelled(2, "GC", pr.GCPercent.Text(units.Percent, " %")),
-			th.Labelled(2, "free RAM", pr.AvailableMemory.Text(units.Size, ""))),
-		th.Row(p.w, 2, th.Labelled(0, "KV of a full context", units.Size(p.s.KV.Bytes)), p.marks()),
+			th.Labelled(1, "Go's collector", pr.GCPercent.Text(units.Percent, " %")),
+			th.Labelled(2, "free memory", pr.AvailableMemory.Text(units.Size, ""))),
+		th.Row(p.w, 2, th.Labelled(0, "a full context takes", units.Size(p.s.KV.Bytes)), p.marks()),
 	}
 	if p.expanded {
 		rows = append(append(rows, term.Blanks(p.w)), p.charts(p.h-len(rows)-1, p.figures())...)
 	}
 	return p.fill(rows)
+}
+
+// reading says how fast weights are computed with, beside what memory gives: where the
+// two are near, nothing but a smaller model helps.
+func (p *process) reading() string {
+	th, s := p.th, p.s
+	rate, most := profile.Maybe[float64]{}, s.Process.MemoryRate
+	if s.Mean.Compute.OK && s.Mean.Compute.Value > 0 && s.Model.TokenBytes > 0 {
+		rate = profile.Some(float64(s.Model.TokenBytes) / units.InSeconds(s.Mean.Compute.Value))
+	}
+	gb := func(v float64) string { return units.Sig(v / units.GB) }
+	text := "computes weights at " + rate.Text(gb, "")
+	if most.OK {
+		text += " of " + gb(most.Value) + " GB/s that memory gives"
+		return th.Row(p.w, 2, th.Text(0, "", text))
+	}
+	return th.Row(p.w, 2, th.Text(0, "", text+" GB/s"), th.Text(1, th.Dim, "memory gives "+units.NotMeasured))
 }
 
 // figures are those of tokens that the expanded pane charts.

@@ -42,10 +42,10 @@ func (p *timeline) Title(w int) string {
 		}
 		return append(append([]term.Part{{S: th.Dim.On("last ") + th.Bold.On(f), W: 5 + th.Width(f)}}, p.zoomed()...),
 			th.Labelled(1, "p50", s.Wall.P50.Text(units.Ms, "")),
-			th.Labelled(1, "p95", s.Wall.P95.Text(units.Ms, " ms")),
+			th.Labelled(3, "p95", s.Wall.P95.Text(units.Ms, " ms")),
 			tail)
 	}
-	return p.titled(w, parts(" ms", "ceiling", " tok/s"), parts("", "ceil", "/s"))
+	return p.titled(w, parts(" ms", "without waiting", " tok/s"), parts("", "no waits", "/s"))
 }
 
 func (p *timeline) Rows() (want, most int) { return 5, 200 }
@@ -64,14 +64,29 @@ func (p *timeline) Render() []string {
 		tableRows = min((p.h-len(detail))/2, 24)
 	}
 	chart := p.h - 1 - tableRows - len(detail)
+	if chart > 4 && !p.remote() {
+		rows = append(rows, p.shares())
+		chart--
+	}
 	if chart > 0 {
-		rows = p.chart(chart)
+		rows = append(rows, p.chart(chart)...)
 	}
 	rows = append(append(rows, p.legend()), detail...)
 	if tableRows > 2 {
 		rows = append(rows, p.tokens(tableRows)...)
 	}
 	return p.fill(rows)
+}
+
+// shares is a bar of where a token's time goes: the run's mean, or the picked token.
+func (p *timeline) shares() string {
+	mean := p.s.Mean
+	if r := p.picked(); r != nil {
+		one := *r
+		one.Tokens = 1
+		mean = one.Means()
+	}
+	return shares(p.th, &mean, p.w)
 }
 
 // legend names the parts with their glyphs and the run's means.
@@ -86,21 +101,21 @@ func (p *timeline) legend() string {
 	if p.remote() {
 		return th.Row(p.w, 2, th.Coloured(0, th.Other, th.G.Other+" gap between deltas, "+head, mean.Wall.Text(units.Ms, " ms")), th.Text(1, th.Dim, "what it went to is not told"))
 	}
-	items := func(head, sep, tail string, f func(float64) string) []term.Part {
+	items := func(head, sep, tail, cacheWork string, f func(float64) string) []term.Part {
 		item := func(st term.Style, glyph, name string, v profile.Maybe[int64]) term.Part {
 			val := v.Text(func(ns int64) string { return f(units.InMs(ns)) }, "")
 			return term.Part{S: st.On(glyph) + sep + name + " " + val, W: 1 + len(sep) + len(name) + 1 + len(val)}
 		}
 		return []term.Part{
 			th.Text(0, th.Dim, head),
-			item(th.Compute, th.G.Compute, "compute", mean.Compute),
-			item(th.Mgmt, th.G.Mgmt, "mgmt", mean.Mgmt),
-			item(th.Stall, th.G.Stall, "stall", mean.Stall),
-			item(th.Other, th.G.Other, "other", mean.Other),
+			item(th.Stall, th.G.Stall, "waits", mean.Stall),
+			item(th.Compute, th.G.Compute, "computes", mean.Compute),
+			item(th.Mgmt, th.G.Mgmt, cacheWork, mean.Mgmt),
+			item(th.Other, th.G.Other, "sync", mean.Other),
 			th.Text(0, th.Dim, tail),
 		}
 	}
-	s := th.FirstFit(p.w, items(head+":", " ", "ms/token", units.Sig), items(head+":", " ", "", units.Sig), items(head+":", " ", "", units.Short), items(head, "", "", units.Short))
+	s := th.FirstFit(p.w, items(head+":", " ", "ms a token", "cache work", units.Sig), items(head+" ms:", " ", "", "cache work", units.Short), items(head+" ms", "", "", "cache", units.Short), items("ms", "", "", "cache", units.Short))
 	return s + term.Blanks(p.w-th.Width(s))
 }
 
@@ -150,6 +165,12 @@ func (p *timeline) chart(h int) []string {
 		token := units.Second / c.Value
 		lineRow, line = int(token/per), units.Ms(int64(token))
 	}
+	stacks := make([]stack, len(p.slots))
+	for i := range p.slots {
+		if c := &p.slots[i]; c.kind == aColumn {
+			stacks[i] = stacked(&c.Column, per)
+		}
+	}
 	rows := make([]string, h)
 	var b strings.Builder
 	for row := h - 1; row >= 0; row-- {
@@ -179,7 +200,7 @@ func (p *timeline) chart(h int) []string {
 			case betweenRuns:
 				st, g = th.Dim, th.G.Vertical
 			case aColumn:
-				st, g = p.cell(&c.Column, (float64(row)+0.5)*per)
+				st, g = p.cell(&stacks[i], row)
 				if row == h-1 && float64(c.mean(c.Wall)) > float64(top)*1.02 {
 					st, g = th.Stall, th.G.Over
 				}
@@ -203,29 +224,75 @@ func (p *timeline) chart(h int) []string {
 	return rows
 }
 
-// cell returns what a column's mean token was doing at a height in it.
-func (p *timeline) cell(c *Column, at float64) (term.Style, string) {
-	th := p.th
+// stack is how a column is drawn: rows of each part from below, and eighths of a row of
+// the last one on top.
+type stack struct {
+	rows    [4]int // compute, mgmt, other, stall
+	full    int    // their sum
+	eighths int
+}
+
+// stacked cuts a column in rows of per ns. A part that is less than half a row gets
+// none, however many columns it is in: drawn, it would look like more than it is. What
+// is left over is the largest part's.
+func stacked(c *Column, per float64) stack {
+	n := float64(max(c.Tokens, 1)) * per
+	parts := [4]float64{float64(c.Compute) / n, float64(c.Mgmt) / n, float64(c.Other) / n, float64(c.Stall) / n}
+	total := float64(c.Wall) / n
 	if c.Undivided {
-		if at < float64(c.mean(c.Wall)) {
-			return th.Other, th.G.Other
+		parts = [4]float64{2: total}
+	}
+	s := stack{full: int(total)}
+	if s.eighths = int((total - float64(s.full)) * 8); s.full == 0 {
+		s.eighths = max(s.eighths, 1)
+	}
+	largest, left := 0, s.full
+	for i, x := range parts {
+		s.rows[i] = int(x + 0.5)
+		left -= s.rows[i]
+		if x > parts[largest] {
+			largest = i
 		}
+	}
+	for ; left < 0; left++ { // rounded up more often than down
+		most := 0
+		for i, n := range s.rows {
+			if n > s.rows[most] {
+				most = i
+			}
+		}
+		s.rows[most]--
+	}
+	s.rows[largest] += left
+	return s
+}
+
+// cell returns what stands in a row of a column, from below.
+func (p *timeline) cell(s *stack, row int) (term.Style, string) {
+	th := p.th
+	looks := [4]struct {
+		st term.Style
+		g  string
+	}{{th.Compute, th.G.Compute}, {th.Mgmt, th.G.Mgmt}, {th.Other, th.G.Other}, {th.Stall, th.G.Stall}}
+	top := 0
+	for i, n := range s.rows {
+		if n > 0 {
+			top = i
+		}
+		if row -= n; row < 0 {
+			return looks[i].st, looks[i].g
+		}
+	}
+	if row > 0 || s.eighths == 0 {
 		return "", " "
 	}
-	sum := float64(c.mean(c.Compute))
-	if at < sum {
-		return th.Compute, th.G.Compute
+	if th.NoColor { // only the texture tells what it is
+		if s.eighths < 4 {
+			return "", " "
+		}
+		return looks[top].st, looks[top].g
 	}
-	if sum += float64(c.mean(c.Mgmt)); at < sum {
-		return th.Mgmt, th.G.Mgmt
-	}
-	if sum += float64(c.mean(c.Other)); at < sum {
-		return th.Other, th.G.Other
-	}
-	if sum += float64(c.mean(c.Stall)); at < sum {
-		return th.Stall, th.G.Stall
-	}
-	return "", " "
+	return looks[top].st, th.G.Levels[s.eighths-1]
 }
 
 // axis labels the top, the middle and the bottom row.
@@ -237,6 +304,8 @@ func (p *timeline) axis(row, h int, top int64, lineRow int) string {
 		label = p.th.Cut(units.Ms(top), 4)
 	case row == 0:
 		label = "0"
+	case row == h-2 && row > 0 && lineRow != row:
+		label = "ms"
 	case h >= 5 && row == h/2 && lineRow != row-1 && lineRow != row+1:
 		label = units.Ms(top / 2)
 	}

@@ -18,9 +18,9 @@ var tokenColumns = []struct {
 	{"run.token", 9, 0, func(r *profile.Record) string { return fmt.Sprintf("%d.%d", r.Run, r.Step) }},
 	{"wall ms", 7, 0, func(r *profile.Record) string { return units.Ms(r.Wall) }},
 	{"compute", 7, 0, func(r *profile.Record) string { return r.Part(r.Compute).Text(units.Ms, "") }},
-	{"mgmt", 6, 2, func(r *profile.Record) string { return r.Part(r.Mgmt).Text(units.Ms, "") }},
-	{"stall", 6, 0, func(r *profile.Record) string { return r.Stall.Text(units.Ms, "") }},
-	{"other", 6, 3, func(r *profile.Record) string { return r.Part(r.Other).Text(units.Ms, "") }},
+	{"cache", 6, 2, func(r *profile.Record) string { return r.Part(r.Mgmt).Text(units.Ms, "") }},
+	{"waits", 6, 0, func(r *profile.Record) string { return r.Stall.Text(units.Ms, "") }},
+	{"sync", 6, 3, func(r *profile.Record) string { return r.Part(r.Other).Text(units.Ms, "") }},
 	{"read MiB", 8, 1, func(r *profile.Record) string { return r.Part(r.ExpertBytes).Text(units.Mebibytes[int64], "") }},
 	{"hit %", 5, 0, func(r *profile.Record) string {
 		return profile.Ratio(100*float64(r.Hits), float64(r.Lookups)).Text(units.Percent, "")

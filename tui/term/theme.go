@@ -51,7 +51,7 @@ type glyphs struct {
 	BottomLeft, BottomRight         string
 	TeeLeft, TeeRight               string // where a line across meets the edges
 	Compute, Mgmt, Stall, Other     string // the parts of a token's time
-	Full, Empty, Mark               string // of a bar
+	Full, Empty, Rest, Mark         string // of a bar: what is taken, what may be, and the rest
 	Line, Over, Focus, Bullet, Warn string
 	Pick                            string // under what is picked
 	ellipsis, Down                  string
@@ -65,7 +65,7 @@ type glyphs struct {
 var unicodeGlyphs = glyphs{
 	Horizontal: "─", Vertical: "│", TopLeft: "╭", TopRight: "╮", BottomLeft: "╰", BottomRight: "╯", TeeLeft: "├", TeeRight: "┤",
 	Compute: "█", Mgmt: "▓", Stall: "▒", Other: "░",
-	Full: "█", Empty: "░", Mark: "│",
+	Full: "█", Empty: "░", Rest: "·", Mark: "│",
 	Line: "─", Over: "▲", Focus: "▶", Bullet: "•", Warn: "!",
 	Levels: [8]string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	Pick:   "▲", ellipsis: "…", Down: "↓", UpperHalf: "▀", LowerHalf: "▄",
@@ -76,7 +76,7 @@ var unicodeGlyphs = glyphs{
 var ASCIIGlyphs = glyphs{
 	Horizontal: "-", Vertical: "|", TopLeft: "+", TopRight: "+", BottomLeft: "+", BottomRight: "+", TeeLeft: "+", TeeRight: "+",
 	Compute: "#", Mgmt: "=", Stall: ":", Other: ".",
-	Full: "#", Empty: ".", Mark: "|",
+	Full: "#", Empty: "-", Rest: ".", Mark: "|",
 	Line: "-", Over: "^", Focus: ">", Bullet: "*", Warn: "!",
 	Levels: [8]string{"_", ".", ":", "-", "=", "+", "*", "#"},
 	Pick:   "^", ellipsis: "~", Down: "v",

@@ -176,7 +176,7 @@ func (v *layers) Render(w, h int) []string {
 	}
 	bar := max(w-layerColumns-2, 0)
 	cell := func(s string, w int) string { return th.PadLeft(s, w) }
-	legend := fmt.Sprintf("  %s compute %s mgmt %s stall %s other", th.G.Compute, th.G.Mgmt, th.G.Stall, th.G.Other)
+	legend := fmt.Sprintf("  %s computes %s cache work %s waits %s sync", th.G.Compute, th.G.Mgmt, th.G.Stall, th.G.Other)
 	rows := []string{th.Pad(th.Dim.On(th.Cut(cell("layer", 6)+cell("wait ms", 10)+cell("of all", 8)+cell("compute", 10)+cell("hit %", 8)+cell("in mem", 9)+legend, w)), w)}
 	v.top = min(v.top, max(len(all)-(h-2), 0))
 	for _, c := range all[v.top:] {

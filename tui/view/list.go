@@ -110,9 +110,9 @@ var runColumns = []runColumn{
 		return g.Spread(ab.DecodeTPS).Text(func(v float64) string { return units.Percent(100 * v) }, " %")
 	}},
 	figureColumn("compute", 7, 5, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute }),
-	figureColumn("mgmt", 6, 6, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
-	figureColumn("stall", 6, 2, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
-	figureColumn("other", 6, 7, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
+	figureColumn("cache", 6, 6, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt }),
+	figureColumn("waits", 6, 2, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall }),
+	figureColumn("sync", 6, 7, toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other }),
 	figureColumn("p50 ms", 6, 4, units.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 }),
 	figureColumn("MiB/tok", 7, 4, units.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken }),
 	figureColumn("hit %", 5, 3, units.Percent, HitRate),
@@ -135,7 +135,7 @@ const (
 )
 
 func (l *list) Title(int) string {
-	return l.th.Title.On("runs") + "  " + l.th.Dim.On("compute, mgmt, stall and other in ms/token")
+	return l.th.Title.On("runs") + "  " + l.th.Dim.On("compute, cache work, waits and sync in ms a token")
 }
 
 // withEngines adds what tells the runs of several engines apart, where there are

@@ -144,10 +144,10 @@ func (l *Runs) Summary(r *backend.Run) string {
 	t := &r.Result.PerToken
 	s := ""
 	if r.Engine != "" {
-		s = fmt.Sprintf("%s, %s tok/s; first after %s s; %s ms/token; by %s",
+		s = fmt.Sprintf("%s, %s tok/s; first after %s s; %s ms a token; by %s",
 			units.Plural(int64(r.Result.NGen), "token"), r.Result.DecodeTPS.Text(units.Sig, ""), r.Result.TTFT.Text(units.Sig, ""), t.Wall.Text(toMs, ""), term.CleanLine(r.Engine))
 	} else {
-		s = fmt.Sprintf("%s, %s tok/s; %s ms/token, %s of it stall; hit %s %%",
+		s = fmt.Sprintf("%s, %s tok/s; %s ms a token, %s of it waiting; hits %s %%",
 			units.Plural(int64(r.Result.NGen), "token"), r.Result.DecodeTPS.Text(units.Sig, ""), t.Wall.Text(toMs, ""), t.Stall.Text(toMs, ""), r.Result.Cache.HitPct.Text(units.Percent, ""))
 	}
 	switch r.Result.StopReason {
@@ -280,7 +280,7 @@ func (l *Runs) figures(r *backend.Run) string {
 			seconds(far.Decode), far.DecodeTPS.Text(units.Sig, ""), far.Cached.Text(count, ""))
 	}
 	t, c, io := &r.Result.PerToken, &r.Result.Cache, &r.Result.IO
-	return fmt.Sprintf("compute %s, mgmt %s, stall %s (any worker %s), other %s ms/token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
+	return fmt.Sprintf("compute %s, cache work %s, waits %s (any worker %s), sync %s ms a token; read p50 %s, p99 %s ms, %s MiB/token; %s evictions, %s re-reads; prefill %s tok/s, first token after %s s",
 		t.Compute.Text(toMs, ""), t.Mgmt.Text(toMs, ""), t.Stall.Text(toMs, ""), t.StallUnion.Text(toMs, ""),
 		t.Other.Text(toMs, ""), io.P50.Text(units.Sig, ""), io.P99.Text(units.Sig, ""), r.Result.ReadMiBPerToken.Text(units.Fixed(1), ""),
 		c.Evictions.Text(count, ""), c.Rereads.Text(count, ""), r.Result.PrefillTPS.Text(units.Sig, ""), r.Result.TTFT.Text(units.Sig, ""))
@@ -305,9 +305,9 @@ func (l *Runs) sideBySide(c *ab.Comparison) string {
 	}
 	figure("wall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Wall })
 	figure("compute", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Compute })
-	figure("mgmt", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })
-	figure("stall", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })
-	figure("other", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })
+	figure("cache work", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Mgmt })
+	figure("waits", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Stall })
+	figure("sync", toMs, func(r *profile.Result) profile.Maybe[float64] { return r.PerToken.Other })
 	figure("read p50", units.Sig, func(r *profile.Result) profile.Maybe[float64] { return r.IO.P50 })
 	figure("MiB/token", units.Fixed(1), func(r *profile.Result) profile.Maybe[float64] { return r.ReadMiBPerToken })
 	number := func(f func(*profile.Result) profile.Maybe[int64]) func(*profile.Result) profile.Maybe[float64] {
