@@ -123,7 +123,8 @@ func TestTheMapOfTheDemoModel(t *testing.T) {
 	r.waitFor("> ask something")
 	r.types("Tell me a story about a dog.\r" + keyF8)
 	maps := map[string]bool{}
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline) && !strings.Contains(r.screen(), "idle"); time.Sleep(5 * time.Millisecond) {
+	over := func(s string) bool { return strings.Contains(s, "idle") && strings.Contains(s, "tok/s") }
+	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline) && !over(r.screen()); time.Sleep(5 * time.Millisecond) {
 		if s := r.screen(); strings.Contains(s, "in memory") && strings.Contains(s, "decoding") {
 			maps[s] = true
 		}
