@@ -13,11 +13,7 @@ func (m *Model) chatCommand(cmd, arg string) (tea.Cmd, bool) {
 	case "find":
 		m.openFind(arg)
 	case "edit":
-		if arg != "" {
-			m.say(m.th.Read, "usage: /edit, nothing after it")
-			break
-		}
-		m.edit()
+		return m.edit(arg), true
 	case "regenerate":
 		return m.regenerate(arg), true
 	case "file":

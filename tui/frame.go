@@ -397,7 +397,7 @@ func (m *Model) statusLine() string {
 		return th.Row(m.w, 2, th.Text(0, th.Accent, " editing the last message: Enter sends this in its place, Esc leaves it as it is"))
 	}
 	if len(m.files) > 0 && m.views.Top() == nil {
-		return th.Row(m.w, 2, th.Text(0, th.Accent, " with the next message: "+th.Shown(term.CleanLine(m.attached(m.files)))), th.Text(1, th.Dim, "/file off takes it back"))
+		return th.Row(m.w, 2, th.Text(0, th.Accent, " with the next message: "+th.Shown(term.CleanLine(attached(m.files, m.live)))), th.Text(1, th.Dim, "/file off takes it back"))
 	}
 	hints := []string{"Enter sends", "Alt+Enter new line", "Tab panes", "PgUp/PgDn scroll"}
 	switch {

@@ -125,35 +125,20 @@ func (m *Model) submit(text string) tea.Cmd {
 // send starts a generation.
 func (m *Model) send(o outgoing) tea.Cmd {
 	if o.edits {
-		m.chat.Note(m.now(), false, "in place of the last message:")
+		m.chat.Note(m.now(), false, inPlace)
 	}
 	if o.again {
 		m.chat.ToEnd()
 	} else {
 		m.chat.Ask(m.now(), o.shown())
 	}
-	eng, text := m.eng, o.message()
-	tag := ""
+	eng, tag := m.eng, ""
 	if o.again {
 		tag = "anew"
 	}
 	m.sent = o
 	return m.run(&o, tag, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
-		if o.edits || o.again {
-			k, ok := eng.(backend.Keeper)
-			if !ok {
-				return nil, errNotKeeper
-			}
-			whole := k.Chat()
-			c, _, _ := before(whole)
-			k.SetChat(c)
-			r, err := eng.Generate(ctx, backend.Request{Text: text, OnDelta: onDelta})
-			if r == nil { // refused: the conversation is as it was
-				k.SetChat(whole)
-			}
-			return r, err
-		}
-		return eng.Generate(ctx, backend.Request{Text: text, OnDelta: onDelta})
+		return o.generate(ctx, eng, onDelta)
 	})
 }
 

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"bmoe/engine/backend"
 	"bmoe/internal/units"
+	"bmoe/profile"
 	"bmoe/tui/term"
 
 	tea "charm.land/bubbletea/v2"
@@ -76,18 +78,23 @@ func (o *outgoing) shown() string {
 	return s
 }
 
-// attached tells of the files of the next message, or of one that waits.
-func (m *Model) attached(files []attachment) string {
+// attached tells of the files of the next message, and of the room for them.
+func attached(files []attachment, s *profile.Snapshot) string {
 	o := outgoing{files: files}
 	var names []string
 	for i := range files {
 		names = append(names, files[i].String())
 	}
-	s := strings.Join(names, "; ") + fmt.Sprintf(": about %d tokens", o.tokens())
-	if m.live.Ctx > 0 {
-		s += fmt.Sprintf(", %d left", max(m.live.Ctx-m.live.CtxUsed, 0))
+	text := strings.Join(names, "; ") + fmt.Sprintf(": about %d tokens", o.tokens())
+	if s.Ctx == 0 {
+		return text
 	}
-	return s
+	left := max(s.Ctx-s.CtxUsed, 0)
+	text += fmt.Sprintf(", %d left", left)
+	if o.tokens() > int64(left) {
+		text += "; they may not fit: /new makes room"
+	}
+	return text
 }
 
 // attach has a file read for the next message.
@@ -96,7 +103,7 @@ func (m *Model) attach(arg string) tea.Cmd {
 	case arg == "" && len(m.files) == 0:
 		m.say(m.th.Read, "usage: /file PATH adds a text file to the next message; /file off takes it back")
 	case arg == "":
-		m.say(m.th.Accent, term.CleanLine(m.attached(m.files)))
+		m.say(m.th.Accent, term.CleanLine(attached(m.files, m.live)))
 	case arg == backend.Off:
 		m.files = nil
 		m.say(m.th.Accent, "no file goes with the next message")
@@ -117,12 +124,7 @@ func (m *Model) onFile(msg fileMsg) {
 		return
 	}
 	m.files = append(m.files, msg.a)
-	o := outgoing{files: m.files}
-	st, text := m.th.Accent, "with the next message: "+m.attached(m.files)
-	if left := m.live.Ctx - m.live.CtxUsed; m.live.Ctx > 0 && o.tokens() > int64(left) {
-		st, text = m.th.Read, text+"; they may not fit: /new makes room, /file off takes it back"
-	}
-	m.say(st, term.CleanLine(text))
+	m.say(m.th.Accent, term.CleanLine("with the next message: "+attached(m.files, m.live)))
 }
 
 // readFile reads a text file that goes with a message, for a context of so many tokens.
@@ -178,6 +180,9 @@ func inHome(path string) string {
 	return path
 }
 
+// inPlace is noted before a message that takes another's place.
+const inPlace = "in place of the last message:"
+
 var errNotKeeper = errors.New("what is open here cannot go back in a conversation")
 
 // before returns a conversation as it was before its last message, and that message.
@@ -191,9 +196,10 @@ func before(c backend.Chat) (backend.Chat, string, bool) {
 	return c, "", false
 }
 
-// lastMessage is the last message that the model was told, as the user made it.
-func (m *Model) lastMessage() (outgoing, error) {
-	k, ok := m.eng.(backend.Keeper)
+// lastMessage is the last message that a model was told, as the user made it; sent is
+// the last one that the user made.
+func lastMessage(b backend.Backend, sent *outgoing) (outgoing, error) {
+	k, ok := b.(backend.Keeper)
 	if !ok {
 		return outgoing{}, errNotKeeper
 	}
@@ -201,61 +207,96 @@ func (m *Model) lastMessage() (outgoing, error) {
 	if !ok {
 		return outgoing{}, errors.New("nothing has been said yet")
 	}
-	if m.sent.message() == text {
-		return outgoing{text: m.sent.text, files: m.sent.files}, nil
+	if sent.message() == text {
+		return outgoing{text: sent.text, files: sent.files}, nil
 	}
 	return outgoing{text: text}, nil
 }
 
+// generate has a message answered.
+func (o *outgoing) generate(ctx context.Context, eng backend.Backend, onDelta func(backend.Delta)) (*backend.Run, error) {
+	q := backend.Request{Text: o.message(), OnDelta: onDelta}
+	if !o.edits && !o.again {
+		return eng.Generate(ctx, q)
+	}
+	k, ok := eng.(backend.Keeper)
+	if !ok {
+		return nil, errNotKeeper
+	}
+	whole := k.Chat()
+	c, _, _ := before(whole)
+	k.SetChat(c)
+	r, err := eng.Generate(ctx, q)
+	if r == nil { // refused: the conversation is as it was
+		k.SetChat(whole)
+	}
+	return r, err
+}
+
 // edit brings the last message back to the prompt; what is sent then takes its place.
-func (m *Model) edit() {
+// With a text that is sent at once.
+func (m *Model) edit(text string) tea.Cmd {
 	if m.state != idle {
 		m.say(m.th.Read, "not now: "+m.busyWith())
-		return
+		return nil
 	}
-	o, err := m.lastMessage()
+	o, err := lastMessage(m.eng, &m.sent)
 	if err != nil {
 		m.say(m.th.Read, err.Error())
-		return
+		return nil
+	}
+	if text != "" {
+		o.text, o.edits = text, true
+		return m.send(o)
 	}
 	m.editing, m.files = true, o.files
 	m.setFocus(onPrompt)
 	m.draft(o.text)
+	return nil
+}
+
+const regenerateUsage = "usage: /regenerate, with another seed; /regenerate same, with the same one"
+
+// anew says how a message will be answered anew: with which seed, if it is another one.
+func anew(rows []backend.Setting, same bool) (note, seed string) {
+	row, temp := backend.Find(rows, "seed"), backend.Find(rows, "temp")
+	if row == nil || !row.Live {
+		return "answered anew; what is open here has no seed to change", ""
+	}
+	n, err := strconv.ParseUint(row.Value, 10, 63)
+	switch {
+	case err != nil:
+		return "answered anew; the seed is left to what is open here", ""
+	case temp != nil && temp.Value == "0":
+		return "answered anew without chance (temp 0): the text changes only where settings have; /temp 0.7 gives others", ""
+	case same:
+		return "answered anew with the same seed, " + row.Value, ""
+	}
+	seed = strconv.FormatUint(n+1, 10)
+	return "answered anew with seed " + seed + "; before it was " + row.Value, seed
 }
 
 // regenerate has the last message answered anew: with another seed, or the same.
 func (m *Model) regenerate(arg string) tea.Cmd {
 	if arg != "" && arg != "same" {
-		m.say(m.th.Read, "usage: /regenerate, with another seed; /regenerate same, with the same one")
+		m.say(m.th.Read, regenerateUsage)
 		return nil
 	}
 	if m.state != idle {
 		m.say(m.th.Read, "not now: "+m.busyWith())
 		return nil
 	}
-	o, err := m.lastMessage()
+	o, err := lastMessage(m.eng, &m.sent)
 	if err != nil {
 		m.say(m.th.Read, err.Error())
 		return nil
 	}
 	o.again = true
-	seed, temp := backend.Find(m.settings, "seed"), backend.Find(m.settings, "temp")
-	switch {
-	case seed == nil || !seed.Live:
-		m.chat.Note(m.now(), false, "answered anew; what is open here has no seed to change")
-	case temp != nil && temp.Value == "0":
-		m.chat.Note(m.now(), false, "answered anew without chance (temp 0): the text changes only where settings have; /temp 0.7 gives others")
-	case arg == "same":
-		m.chat.Note(m.now(), false, "answered anew with the same seed, "+seed.Value)
-	default:
-		n, err := strconv.ParseUint(seed.Value, 10, 63)
-		if err != nil { // it holds no number: the wish says what it takes
-			return m.wish(seed, seed.Value)
-		}
-		next := strconv.FormatUint(n+1, 10)
-		m.chat.Note(m.now(), false, "answered anew with seed "+next+"; before it was "+seed.Value)
+	note, seed := anew(m.settings, arg == "same")
+	m.chat.Note(m.now(), false, note)
+	if seed != "" {
 		m.queued = &o
-		return m.wish(seed, next)
+		return m.wish(backend.Find(m.settings, "seed"), seed)
 	}
 	return m.send(o)
 }

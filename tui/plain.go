@@ -40,6 +40,8 @@ type plainChat struct {
 	keep    keeping
 	said    []sessions.Entry // the chat so far
 	dropped int              // turns that no longer fit the context, as last told
+	sent    outgoing         // the last message
+	files   []attachment     // that go with the next
 }
 
 // runPlain chats without a screen until the input ends or /quit.
@@ -144,7 +146,7 @@ func (p *plainChat) chat(ctx context.Context) error {
 	if r, ok := p.eng.(backend.Played); ok {
 		for _, msg := range r.Prompts() {
 			p.say("you: " + term.CleanLine(msg))
-			p.ask(ctx, msg)
+			p.ask(ctx, outgoing{text: msg})
 			if ctx.Err() != nil {
 				return ErrInterrupted
 			}
@@ -171,7 +173,7 @@ func (p *plainChat) chat(ctx context.Context) error {
 		case cmd != "":
 			p.command(ctx, cmd, arg)
 		case msg != "":
-			p.ask(ctx, msg)
+			p.ask(ctx, outgoing{text: msg, files: p.files})
 		}
 		if ctx.Err() != nil {
 			return ErrInterrupted
@@ -180,10 +182,17 @@ func (p *plainChat) chat(ctx context.Context) error {
 }
 
 // ask sends a message and shows the answer.
-func (p *plainChat) ask(ctx context.Context, msg string) {
-	p.heard(sessions.FromUser, msg, "")
+func (p *plainChat) ask(ctx context.Context, o outgoing) {
+	if o.edits {
+		p.heard(sessions.FromUs, inPlace, "")
+	}
+	if !o.again {
+		p.heard(sessions.FromUser, o.shown(), "")
+		p.files = nil
+	}
+	p.sent = o
 	p.answer(ctx, false, func(ctx context.Context, onDelta func(backend.Delta)) (*backend.Run, error) {
-		return p.eng.Generate(ctx, backend.Request{Text: msg, OnDelta: onDelta})
+		return o.generate(ctx, p.eng, onDelta)
 	})
 }
 
@@ -467,6 +476,15 @@ func (p *plainChat) command(ctx context.Context, cmd, arg string) {
 		for _, l := range lines {
 			p.say(l)
 		}
+		return
+	case "edit":
+		p.edit(ctx, arg)
+		return
+	case "regenerate":
+		p.regenerate(ctx, arg)
+		return
+	case "file":
+		p.attach(arg)
 		return
 	case "record":
 		p.say(term.CleanLine(record(p.eng, arg)))

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -202,5 +203,30 @@ func TestWhyAToken(t *testing.T) {
 		if strings.Count(out, want) != n {
 			t.Errorf("%q %d times in\n%s", want, strings.Count(out, want), out)
 		}
+	}
+}
+
+// The chat without a screen edits, answers anew and attaches files too.
+func TestPlainOutgoing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "notes.txt")
+	if err := os.WriteFile(path, []byte("some notes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := seeded()
+	out, err := plainSession(t, f, "/edit hm\n/file\n/file "+path+"x\n/file "+path+"\n/file\nfirst\nsecnd\n/edit\n/edit second\n/regenerate\n/regenerate same\n/regenerate often\n/file "+path+"\n/file off\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"you: nothing has been said yet", "you: usage: /file PATH", "no such file", "with the next message: notes.txt, 11 bytes: about 3 tokens, 4096 left",
+		"usage: /edit TEXT, in place of: secnd", "[answered anew with seed 2; before it was 1]", "seed 2: applied", "[answered anew with the same seed, 2]", "usage: /regenerate", "no file goes with the next message"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if got, want := fmt.Sprintf("%q", f.prompts), `["File notes.txt:\n`+"```"+`\nsome notes\n`+"```"+`\n\nfirst" "secnd" "second" "second" "second"]`; got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+	if n := len(f.Chat().Messages); n != 4 {
+		t.Errorf("the conversation has %d messages", n)
 	}
 }
