@@ -260,6 +260,7 @@ func BenchmarkMap(b *testing.B) {
 	m.w, m.h, m.state = 160, 50, idle
 	m.eng = f
 	f.Snapshot(m.live)
+	m.show(m.live)
 	m.takeMap(look(f, &profile.ExpertMap{}))
 	m.toggle(m.pages["experts"])
 	for b.Loop() {

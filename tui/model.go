@@ -475,6 +475,7 @@ func droppedText(turns int) string {
 
 // show makes the panes draw a snapshot.
 func (m *Model) show(s *profile.Snapshot) {
+	m.residents.Snapshot = s
 	of := m.outdated()
 	for _, p := range m.panes {
 		p.Apply(s, of)

@@ -33,5 +33,4 @@ func (m *Model) takeMap(latest *profile.ExpertMap) {
 		return
 	}
 	m.residents.Map, m.spareMap = latest, m.residents.Map
-	m.residents.Snapshot = m.live
 }
