@@ -25,7 +25,7 @@ func (s *Session) Notify(f func(text string)) { s.notify = f }
 // watch looks after a run's reads until the function that comes back is called: those
 // that hang are told, and are not waited for once ctx has ended.
 func (s *Session) watch(ctx context.Context) (done func()) {
-	if s.streamer == nil {
+	if s.streamer == nil && s.rows == nil {
 		return func() {}
 	}
 	over, gone := make(chan struct{}), make(chan struct{})
@@ -40,11 +40,18 @@ func (s *Session) watch(ctx context.Context) (done func()) {
 			case <-over:
 				return
 			case <-ticks.C:
-				s.hung.look(s, clock.Now())
+				if s.streamer != nil {
+					s.hung.look(s, clock.Now())
+				}
 			case <-stopped:
 				stopped, patience = nil, time.After(s.letGo)
 			case <-patience:
-				s.streamer.GiveUp(ctx.Err())
+				if s.streamer != nil {
+					s.streamer.GiveUp(ctx.Err())
+				}
+				if s.rows != nil {
+					s.rows.GiveUp(ctx.Err())
+				}
 			}
 		}
 	}()

@@ -211,6 +211,9 @@ func (r *reporting) text() (string, error) {
 			}
 			b.WriteByte('\n')
 		}
+		if !m.Experts.OK {
+			b.WriteString("The model has no routed experts: nothing is read while it answers, and these runs say nothing of lanes and mapping.\n")
+		}
 		b.WriteString("Buffered reads may come from the system's page cache: then they are not the drive's.\n")
 		var settings []string
 		for name, value := range row.Config {

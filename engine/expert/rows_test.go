@@ -2,12 +2,15 @@ package expert
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
 	"bmoe/flashio"
+	"bmoe/flashio/flashtest"
 )
 
 // Rows come from the lanes as they come from a mapping, in any order and number, and
@@ -66,4 +69,55 @@ func TestRowsGather(t *testing.T) {
 	if err := r.Gather(make([]byte, size), 0, offset, size, []int64{last + 1}); err == nil {
 		t.Error("a row beyond the file was found")
 	}
+}
+
+// Rows whose read does not return are not waited for once they are given up; the next
+// ones come from other memory, and Close keeps what may still be written to.
+func TestRowsAreGivenUp(t *testing.T) {
+	f := newFixture(t)
+	disk := flashtest.NewDisk(nil)
+	files, err := flashio.OpenFiles([]string{f.path}, flashio.FileOptions{Opener: disk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := flashio.OpenLanes(files, flashio.LaneOptions{Lanes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size, offset = 34, 97
+	r, err := NewReadRows(files, size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetReader(reader)
+	r.GiveUp(context.Canceled) // nobody waits: nothing happens
+	arrived, release := make(chan struct{}), make(chan struct{})
+	var hung atomic.Bool
+	disk.Before(func(string, int64, int) {
+		if !hung.Swap(true) {
+			close(arrived)
+			<-release
+		}
+	})
+	go func() {
+		<-arrived
+		r.GiveUp(context.Canceled)
+	}()
+	var dst [3 * size]byte
+	before := r.Bytes()
+	if err := r.Gather(dst[:], 0, offset, size, []int64{3, 4, 5}); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := r.Gather(dst[:], 0, offset, size, []int64{3, 4, 5}); err != nil || !bytes.Equal(dst[:], f.bytes[offset+3*size:][:3*size]) {
+			t.Errorf("%v, %x", err, dst)
+		}
+	}
+	if r.Bytes() != 2*before {
+		t.Errorf("%d bytes, %d before", r.Bytes(), before)
+	}
+	if err := errors.Join(reader.Close(), r.Close()); err != nil {
+		t.Error(err)
+	}
+	close(release)
 }
