@@ -57,17 +57,22 @@ func (s *Session) memoryForCache() (int64, bool) {
 // budget resolves a budget for the cache and refuses one that cannot work.
 func (s *Session) budget(b Budget) (Budget, error) {
 	if b.Auto {
-		b.Bytes = autoBudget(s.shape, b.Share, host.ReadMemory(), s.demand().total())
-		if n := s.cfg.CacheCeil; n > 0 {
-			b.Bytes = min(b.Bytes, units.FromMiB(int64(n)))
-		}
-		b.Bytes = max(b.Bytes, units.FromMiB(int64(s.cfg.CacheFloor)))
+		b.Bytes = s.automatic(b.Share, host.ReadMemory())
 	}
 	if b.Bytes == 0 {
 		return b, nil
 	}
 	b.Bytes = min(b.Bytes, units.WholeMiB(s.shape.Total()))
 	return b, s.checkBudget(b.Bytes)
+}
+
+// automatic is what an automatic budget comes to with so much memory.
+func (s *Session) automatic(share float64, m host.Memory) int64 {
+	b := autoBudget(s.shape, share, m, s.demand().total())
+	if n := s.cfg.CacheCeil; n > 0 {
+		b = min(b, units.FromMiB(int64(n)))
+	}
+	return max(b, units.FromMiB(int64(s.cfg.CacheFloor)))
 }
 
 // slotBudget is what a resolved budget gives slots. A budget of 0 is one layer's

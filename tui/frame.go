@@ -352,6 +352,8 @@ func (m *Model) phaseText() string {
 		return "changing settings"
 	case saving:
 		return "keeping the session"
+	case leaving:
+		return "changing the model"
 	}
 	if text := s.SilenceText(); text != "" {
 		return text
@@ -383,6 +385,9 @@ func (m *Model) statusLine() string {
 	}
 	if m.state == generating && m.stopping {
 		return th.Row(m.w, 2, th.Text(0, th.Read, " stopping after this token"))
+	}
+	if m.change != nil {
+		return m.changeLine()
 	}
 	if m.status != "" && m.now().Before(m.statusUntil) {
 		return th.Row(m.w, 2, th.Text(0, m.statusStyle, " "+th.Shown(m.status)))
@@ -462,6 +467,9 @@ func (m *Model) footer() []string {
 			if shown != nil && shown.Figures() != view.Live {
 				continue // there q closes, as Esc does
 			}
+		}
+		if r.view == "models" && m.o.Models == nil {
+			continue // there is no changing
 		}
 		row := backend.Find(m.settings, r.setting)
 		if r.setting != "" && row == nil && m.state != loading {

@@ -176,6 +176,8 @@ func (m *Model) busyWith() string {
 		return "settings are being changed"
 	case saving:
 		return "the session is being saved or taken up"
+	case leaving:
+		return "another model is being opened; Esc goes back"
 	}
 	return "idle"
 }
@@ -275,6 +277,9 @@ func (m *Model) onApplied(msg appliedMsg) tea.Cmd {
 func (m *Model) shutDown() error {
 	if m.stop != nil {
 		m.stop()
+	}
+	if m.change != nil {
+		m.change.stop()
 	}
 	m.load.mu.Lock()
 	eng := m.load.eng

@@ -68,6 +68,9 @@ func (m *Model) act(b bind) tea.Cmd {
 		if m.views.Top() == m.sessions {
 			return m.listSessions()
 		}
+		if m.views.Top() == m.models {
+			return m.openModels()
+		}
 		if m.mapShown() {
 			return m.wake()
 		}
@@ -221,6 +224,7 @@ func (m *Model) escape() {
 		m.layout()
 	case m.state == generating:
 		m.halt()
+	case m.goBack():
 	case m.focus == onPanes:
 		m.setFocus(onPrompt)
 	case m.scrubbing.picking():

@@ -132,13 +132,13 @@ func resume(store *sessions.Store, name string, eng backend.Backend) (s *session
 		return nil, notes, errors.New("what is open here cannot take up a conversation")
 	}
 	k.SetChat(s.Chat)
-	if err := load(store, s, k); err != nil {
+	if err := loadInto(store, s, k); err != nil {
 		notes = append(notes, "the next answer reads the conversation anew: "+err.Error())
 	}
 	return s, notes, nil
 }
 
-func load(store *sessions.Store, s *sessions.Session, k backend.Keeper) error {
+func loadInto(store *sessions.Store, s *sessions.Session, k backend.Keeper) error {
 	r, err := store.State(s)
 	if err != nil {
 		return err

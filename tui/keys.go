@@ -87,7 +87,7 @@ var keyTable = slices.Concat(viewKeys(view.Kinds[:1]), settingKeys, viewKeys(vie
 // viewKeys are the keys that open views.
 func viewKeys(kinds []view.Kind) (rows []keyRow) {
 	for _, k := range kinds {
-		row := keyRow{view: k.Name, cmd: "/" + k.Name, help: k.Help}
+		row := keyRow{view: k.Name, cmd: "/" + k.Name, screen: k.Screen, help: k.Help}
 		if k.Key != "" {
 			row.label, row.rank, row.any = k.Name, k.Rank, []bind{{key: k.Key, act: actOpen}}
 		}
@@ -203,7 +203,6 @@ func chatKeys(r *keyRow) []bind { return r.chat }
 
 // keyNames are the names on the caps.
 var keyNames = map[string]string{
-	"ctrl+g": "^G", "ctrl+n": "^N", "ctrl+t": "^T", "ctrl+c": "^C", "ctrl+d": "^D", "ctrl+f": "^F", "ctrl+z": "^Z", "ctrl+j": "^J", "ctrl+l": "^L", "ctrl+s": "^S",
 	"ctrl+home": "^Home", "ctrl+end": "^End", "alt+enter": "Alt+Enter", "shift+enter": "Shift+Enter",
 	"tab": "Tab", "shift+tab": "Shift+Tab", "esc": "Esc", "space": "Space", "left": "Left", "right": "Right", "enter": "Enter",
 	"up": "Up", "down": "Down", "pgup": "PgUp", "pgdown": "PgDn", "home": "Home", "end": "End",
@@ -214,6 +213,9 @@ func caps(bs []bind, sep string) string {
 	s := ""
 	for i, b := range bs {
 		name := keyNames[b.key]
+		if letter, ok := strings.CutPrefix(b.key, "ctrl+"); ok && len(letter) == 1 {
+			name = "^" + strings.ToUpper(letter)
+		}
 		if name == "" {
 			name = b.key
 		}

@@ -29,6 +29,7 @@ const (
 	generating
 	applying // settings are being changed
 	saving   // the session is being saved, or another is taken up
+	leaving  // another model is being looked at, to change to it
 )
 
 // focus is where keys go.
@@ -105,6 +106,9 @@ type Model struct {
 	sessions   *view.Sessions
 	residents  *view.Residents // what the views of experts and layers draw
 	spareMap   *profile.ExpertMap
+	models     *view.Models
+	shelving   shelving
+	change     *changing // of the model; nil: none goes on
 	rowsPage   *view.Settings
 	pages      map[string]view.View // by the name of their kind
 	views      view.Stack           // over the chat and the panes
@@ -130,11 +134,12 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.runs = view.NewRuns(m.th, "^G")
 	m.sessions = view.NewSessions(m.th)
 	m.rowsPage = view.NewSettings(m.th, m.settingRows)
+	m.models = view.NewModels(m.th)
 	m.residents = &view.Residents{}
 	m.keep.store = o.Sessions
 	m.pages = map[string]view.View{}
 	for _, k := range view.Kinds {
-		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Sessions: m.sessions, Settings: m.rowsPage, Residents: m.residents, Keys: m.helpLines})
+		m.pages[k.Name] = k.New(view.Source{Theme: m.th, Runs: m.runs, Sessions: m.sessions, Settings: m.rowsPage, Models: m.models, Residents: m.residents, Keys: m.helpLines})
 	}
 	return m
 }
@@ -237,6 +242,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		m.paste(msg.Content)
 	case tea.MouseWheelMsg:
 		m.wheel(msg)
+		return m.factsOfPicked()
 	case tea.MouseClickMsg:
 		m.click(msg)
 	case tickMsg:
@@ -277,6 +283,18 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 			m.keep.promptLost = true
 			m.say(m.th.Read, term.CleanLine(msg.err.Error()))
 		}
+	case shelfMsg:
+		return m.onShelf(msg)
+	case factsMsg:
+		m.models.Tell(msg.id, msg.facts, msg.why)
+	case offerMsg:
+		m.onOffer(msg)
+	case broughtMsg:
+		return m.onBrought(msg)
+	case preparedMsg:
+		return m.onPrepared(msg)
+	case changedMsg:
+		return m.onChanged(msg)
 	case toldMsg:
 		st := m.th.Accent
 		if msg.warn {
@@ -312,11 +330,16 @@ func (m *Model) open() tea.Cmd {
 		if err != nil {
 			return openedMsg{err: err}
 		}
-		load.opened(eng)
-		s := new(profile.Snapshot)
-		eng.Snapshot(s)
-		return openedMsg{eng: eng, rows: rowsOf(eng), s: s}
+		return opened(load, eng)
 	})
+}
+
+// opened notes that an engine is open, and looks at it.
+func opened(load *loadState, eng backend.Backend) openedMsg {
+	load.opened(eng)
+	s := new(profile.Snapshot)
+	eng.Snapshot(s)
+	return openedMsg{eng: eng, rows: rowsOf(eng), s: s}
 }
 
 func (m *Model) onOpened(msg openedMsg) tea.Cmd {
@@ -324,6 +347,16 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 		m.loadErr = msg.err
 		return tea.Quit
 	}
+	m.welcome(msg)
+	if m.o.Resume != nil {
+		m.state = idle
+		return m.takeUp(*m.o.Resume)
+	}
+	return m.settle()
+}
+
+// welcome makes an engine that has been opened the one that is asked.
+func (m *Model) welcome(msg openedMsg) {
 	m.eng, m.settings, m.status = msg.eng, msg.rows, ""
 	m.take(msg.s)
 	for _, w := range m.eng.Warnings() {
@@ -337,11 +370,6 @@ func (m *Model) onOpened(msg openedMsg) tea.Cmd {
 	if p, ok := m.eng.(backend.Played); ok {
 		m.script = p.Prompts()
 	}
-	if m.o.Resume != nil {
-		m.state = idle
-		return m.takeUp(*m.o.Resume)
-	}
-	return m.settle()
 }
 
 // settle is where the engine has nothing to do: wishes first, then a prompt
@@ -425,6 +453,7 @@ func (m *Model) onTick(msg tickMsg) tea.Cmd {
 	}
 	m.drain()
 	m.notice()
+	m.lookAtModels()
 	if m.state == idle {
 		m.warmth--
 	} else {

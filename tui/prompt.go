@@ -43,6 +43,10 @@ func (m *Model) paste(text string) {
 		m.chat.Find(m.finding.text)
 		return
 	}
+	if m.views.Top() == m.models {
+		m.models.Paste(text)
+		return
+	}
 	if m.views.Top() != nil {
 		m.views.Clear()
 		m.layout()

@@ -255,6 +255,9 @@ func (m *Model) onListed(msg listedMsg) {
 
 // obey does what was asked for in a view.
 func (m *Model) obey() tea.Cmd {
+	if m.views.Top() == m.models {
+		return m.obeyModels()
+	}
 	if name, dir := m.rowsPage.Asked(); name != "" {
 		return m.stepSetting(name, dir)
 	}

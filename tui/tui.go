@@ -42,6 +42,10 @@ type Options struct {
 	Resume *string
 	// Model is the path of what is opened, for sessions to remember.
 	Model string
+	// Models are those that can be changed to; nil: none. ModelID is the ID of the one
+	// that Open opens.
+	Models  backend.Models
+	ModelID string
 
 	Plain   bool // line by line, for screen readers and terminals that cannot move the cursor
 	ASCII   bool // no other characters for frames and bars

@@ -52,6 +52,7 @@ func chat(o *options, _ *cli.Output) error {
 	if !o.plain {
 		defer watched()()
 	}
+	models := newShelf(o, opening, files.observe)
 	return files.joined(tui.Run(ctx, tui.Options{
 		Open: func(progress func(stage string, frac float64)) (backend.Backend, error) {
 			b, err := opening.finish(ctx, progress)
@@ -59,9 +60,10 @@ func chat(o *options, _ *cli.Output) error {
 				return nil, err
 			}
 			files.observe(b)
+			models.took(b)
 			return b, nil
 		},
-		Name: opening.name, Notices: notices,
+		Name: opening.name, Notices: notices, Models: models, ModelID: models.startID,
 		Sessions: store, Resume: resume, Model: opening.path,
 		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse,
 	}))

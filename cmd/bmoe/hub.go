@@ -28,7 +28,7 @@ func (o *options) hubModel(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(os.Stderr, "bmoe: %s\n", planText(p, host.ReadMemory()))
+	fmt.Fprintf(os.Stderr, "bmoe: downloading %s\n", planText(p, host.ReadMemory()))
 	status := newStatus(os.Stderr)
 	defer status.clear()
 	path, err := h.Download(ctx, p, func(p hub.Progress) { status.show(downloadText(p)) })
@@ -41,7 +41,7 @@ func (o *options) hubModel(ctx context.Context) (string, error) {
 
 // planText says before the first byte what a download takes.
 func planText(p *hub.Plan, m host.Memory) string {
-	text := fmt.Sprintf("downloading %s, %s", p.Set.Name(), units.Size(p.Set.Size()))
+	text := fmt.Sprintf("%s, %s", p.Set.Name(), units.Size(p.Set.Size()))
 	if n := len(p.Set.Files); n > 1 {
 		text += fmt.Sprintf(" in %d files", n)
 	}

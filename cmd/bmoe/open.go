@@ -13,6 +13,7 @@ import (
 // address or a setting has been found. Whichever engine it is, what comes of it is a
 // backend.
 type opening struct {
+	id     string // of the model, for the list of models
 	name   string // what the screen calls the model until it is open
 	path   string // of the model; empty if it is not a file
 	finish func(ctx context.Context, progress func(stage string, done float64)) (backend.Backend, error)
@@ -62,7 +63,7 @@ func (o *options) beginOwn(ctx context.Context) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opening{name, path, func(ctx context.Context, progress func(string, float64)) (backend.Backend, error) {
+	return &opening{fileID(path), name, path, func(ctx context.Context, progress func(string, float64)) (backend.Backend, error) {
 		s, err := begun.Finish(ctx, progress)
 		if err != nil {
 			return nil, err // not a nil session in an interface

@@ -69,7 +69,7 @@ func (o *options) beginRemote(ctx context.Context) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opening{name: r.Info().Model, finish: func(context.Context, func(string, float64)) (backend.Backend, error) { return r, nil }}, nil
+	return &opening{id: ofServer + r.Info().Model, name: r.Info().Model, finish: func(context.Context, func(string, float64)) (backend.Backend, error) { return r, nil }}, nil
 }
 
 // beginBoth connects to the server, and reads the header of the model.
@@ -82,7 +82,11 @@ func (o *options) beginBoth(ctx context.Context) (*opening, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &opening{own.name, own.path, func(ctx context.Context, progress func(string, float64)) (backend.Backend, error) {
+	id := own.id
+	if o.engine != backend.Local {
+		id = ofServer + far.Info().Model
+	}
+	return &opening{id, own.name, own.path, func(ctx context.Context, progress func(string, float64)) (backend.Backend, error) {
 		near, err := own.finish(ctx, progress)
 		if err != nil {
 			return nil, closing(far, err)

@@ -176,3 +176,28 @@ func TestProbes(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A name that tells how much of a model works on a token makes it a MoE; any other is
+// taken to need all of it, and so to be slower.
+func TestUnseen(t *testing.T) {
+	const size = 18 * units.GiB
+	r, memory := Rates{Memory: 20e9, Drive: profile.Some(2e9)}, int64(12*units.GiB)
+	m := Unseen("gpt-oss-20b-mxfp4.gguf", size)
+	dense, ok := m.Speed(r, memory)
+	if !ok || m.MoE() || m.Active() != size {
+		t.Errorf("%+v, %v", m, ok)
+	}
+	m = Unseen("Qwen3-30B-A3B-Q4_K_M.gguf", size)
+	moe, ok := m.Speed(r, memory)
+	if !ok || !m.MoE() || m.Active() < size/11 || m.Active() > size/9 || m.ExpertBytes+m.ActiveDense != size || m.Experts < 50 || m.Experts > 130 {
+		t.Errorf("%+v, %v", m, ok)
+	}
+	if moe.Least <= dense.Most {
+		t.Errorf("MoE %v, dense %v", moe, dense)
+	}
+	for _, name := range []string{"Model-7B-A7B.gguf", "Model-A3B.gguf", "Model-30B-A0B.gguf", "30B-A3Bits.gguf"} {
+		if m := Unseen(name, size); m.MoE() {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}

@@ -80,6 +80,16 @@ func (r *Remote) meet(ctx context.Context) error {
 	return nil
 }
 
+// Names asks a server which models it has, and returns what to call it, too.
+func Names(ctx context.Context, c Config) (names []string, server string, err error) {
+	c.Model, c.AnyModel = "", true
+	r, err := Open(ctx, c)
+	if err != nil {
+		return nil, "", err
+	}
+	return r.models, r.label(), r.Close()
+}
+
 // choose settles which model is asked.
 func (r *Remote) choose() error {
 	named := r.cfg.Model

@@ -35,6 +35,9 @@ type Runs struct {
 // or a command.
 func NewRuns(th *term.Theme, again string) *Runs { return &Runs{th: th, again: again} }
 
+// Clear forgets all runs: they were of another model.
+func (l *Runs) Clear() { *l = Runs{th: l.th, again: l.again} }
+
 // Take takes a run, and how far its prefill had got. Its group is picked if the
 // newest was.
 func (l *Runs) Take(r *backend.Run, prefilled int) {

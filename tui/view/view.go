@@ -26,6 +26,10 @@ var Kinds = []Kind{
 		{Keys: "n", Text: "a note on the picked run, a line that is kept with the session"},
 	}},
 	{Name: "sessions", Help: "conversations that were kept: go on with one, rename, delete", New: func(s Source) View { return s.Sessions }},
+	{Name: "models", Rank: 4, Key: "ctrl+o", Twin: "M", Screen: true, Help: "models here and on the server: pick one to change to, or download one", New: func(s Source) View { return s.Models }, Own: []HelpLine{
+		{Keys: "Enter", Text: "change to the picked model; Esc goes back while it opens"},
+		{Keys: "Left Right", Text: "sort the models"},
+	}},
 	{Name: "settings", Help: "every setting: its value, where that comes from, how it is changed", New: func(s Source) View { return s.Settings }},
 }
 
@@ -37,7 +41,9 @@ type Kind struct {
 	Twin string // does so with the panes focused, and from another view
 	Help string
 	Own  []HelpLine // its own keys, if they need words
-	New  func(Source) View
+	// Screen is true if the chat without a screen has no command of its name.
+	Screen bool
+	New    func(Source) View
 }
 
 // Source is what views may show. What it points to changes as the session goes on.
@@ -48,6 +54,8 @@ type Source struct {
 	Sessions *Sessions
 	// Settings is the page of settings, a view likewise.
 	Settings *Settings
+	// Models is the list of models, a view likewise.
+	Models *Models
 	// Residents are the model's experts and layers.
 	Residents *Residents
 	Keys      func() []HelpLine // every key and command

@@ -11,7 +11,7 @@ import (
 // source is what views show of a session without a run.
 func source() Source {
 	th := term.NewTheme(true, true)
-	return Source{Theme: th, Runs: NewRuns(th, "^G"), Sessions: NewSessions(th), Residents: &Residents{}, Settings: NewSettings(th, func() []Setting { return []Setting{{Name: "lanes", Value: "8", Live: true}} }), Keys: func() []HelpLine { return []HelpLine{{Keys: "F1", Text: "help"}} }}
+	return Source{Theme: th, Runs: NewRuns(th, "^G"), Sessions: NewSessions(th), Residents: &Residents{}, Models: NewModels(th), Settings: NewSettings(th, func() []Setting { return []Setting{{Name: "lanes", Value: "8", Live: true}} }), Keys: func() []HelpLine { return []HelpLine{{Keys: "F1", Text: "help"}} }}
 }
 
 // A view opens and closes by the same key, wherever on the stack it lies; what was
