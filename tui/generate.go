@@ -284,6 +284,7 @@ func (m *Model) shutDown() error {
 	m.load.mu.Lock()
 	eng := m.load.eng
 	m.load.mu.Unlock()
+	m.keep.prompts.close(promptPatience)
 	if eng == nil {
 		return m.loadErr
 	}

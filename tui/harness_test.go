@@ -48,6 +48,7 @@ func loadingScreen(t *testing.T, w, h int, o Options, f *fakeEngine) *harness {
 	hs := &harness{t: t, m: m, f: f, time: time.Date(2026, 11, 30, 14, 2, 0, 0, time.UTC), msgs: make(chan tea.Msg, 64)}
 	m.now = func() time.Time { return hs.time }
 	m.tock = func(time.Duration, func(time.Time) tea.Msg) tea.Cmd { return nil }
+	t.Cleanup(func() { m.keep.prompts.close(5 * time.Second) }) // before the folder goes
 	hs.exec(m.open())
 	hs.send(tea.WindowSizeMsg{Width: w, Height: h})
 	return hs

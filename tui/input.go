@@ -288,11 +288,15 @@ func (m *Model) earlierPrompts() tea.Cmd {
 // keepPrompt keeps a message that was sent for sessions to come. One that cannot be kept is told
 // of once.
 func (m *Model) keepPrompt(text string) tea.Cmd {
-	store := m.keep.store
+	store, writing := m.keep.store, &m.keep.prompts
 	if store == nil || m.keep.promptLost {
 		return nil
 	}
 	return guarded("prompts", func() tea.Msg {
+		if !writing.enter() {
+			return nil
+		}
+		defer writing.leave()
 		if err := store.AddPrompt(text); err != nil {
 			return promptLostMsg{err}
 		}

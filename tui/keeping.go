@@ -27,6 +27,7 @@ type keeping struct {
 	lost  bool             // saving failed, and the user was told
 
 	promptLost bool // so did keeping what was sent
+	prompts    gate // what is being kept of it
 }
 
 // begin begins a chat that nobody has saved yet, after so many runs.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"bmoe/engine/backend"
 	"bmoe/internal/sessions"
@@ -221,11 +222,19 @@ func TestPromptsOverSessions(t *testing.T) {
 	store := sessions.Open(t.TempDir())
 	h := start(t, 80, 24, Options{Sessions: store}, newFake())
 	h.ask("the first")
-	h.wait("it to be kept", func() bool { all, err := store.Prompts(); return err == nil && len(all) == 1 })
+	for range 1000 {
+		if all, err := store.Prompts(); err != nil || len(all) == 1 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 	h = start(t, 80, 24, Options{Sessions: store}, newFake())
-	h.exec(h.m.earlierPrompts())
+	h.send(h.m.earlierPrompts()())
 	h.typed("draft")
-	h.wait("earlier prompts", func() bool { h.keys("up"); return h.m.prompt.Value() == "the first" })
+	h.keys("up")
+	if got := h.m.prompt.Value(); got != "the first" {
+		t.Errorf("Up brings %q", got)
+	}
 	h.keys("down")
 	if got := h.m.prompt.Value(); got != "draft" {
 		t.Errorf("the draft became %q", got)

@@ -18,9 +18,10 @@ import (
 
 // How long things may take that a blocked loop or terminal would keep for ever.
 const (
-	endPatience = 2 * time.Second // from a signal to the program's end in good order
-	stopDrawing = time.Second     // for the renderer to reset its modes
-	impatience  = time.Second     // after a quit, a Ctrl+C is taken for its second one
+	endPatience    = 2 * time.Second // from a signal to the program's end in good order
+	stopDrawing    = time.Second     // for the renderer to reset its modes
+	promptPatience = time.Second     // for what was sent to be kept
+	impatience     = time.Second     // after a quit, a Ctrl+C is taken for its second one
 
 	signalPatience = time.Second / 2 // for a signal to itself to be heard, on a busy machine
 )
