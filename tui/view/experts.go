@@ -73,8 +73,16 @@ func (v *experts) Figures() Figures { return Live }
 func (v *experts) Wheel(dir int)    { v.move(dir, 0) }
 
 func (v *experts) Hints() []string {
-	return []string{"Esc closes", "arrows pick an expert", "l shows the layers", "z zooms", "Space freezes"}
+	hints := []string{"Esc closes", "arrows pick an expert", "l shows the layers", "Space freezes"}
+	if v.coloured() {
+		hints = append(hints, "z zooms")
+	}
+	return hints
 }
+
+// coloured reports whether two layers can share a row, of which only colours then tell what
+// happened.
+func (v *experts) coloured() bool { return !v.th.NoColor && v.th.G.UpperHalf != "" }
 
 // Key picks an expert.
 func (v *experts) Key(name string) bool {
@@ -172,8 +180,7 @@ func (v *experts) Render(w, h int) []string {
 	}
 	layers := v.layers()
 	room := max(h-2-pickedRows, 1) // rows of the map
-	colours := !th.NoColor && th.G.UpperHalf != ""
-	v.packed = colours && (v.zoom == twoLayers || v.zoom == byRoom && len(layers) > room && (len(layers)+1)/2 <= room)
+	v.packed = v.coloured() && (v.zoom == twoLayers || v.zoom == byRoom && len(layers) > room && (len(layers)+1)/2 <= room)
 	per := 1
 	if v.packed {
 		per = 2
