@@ -232,11 +232,11 @@ func (m *Model) badge(of view.Figures) term.Part {
 
 // top is the top line of a frame, with a title and a badge.
 func (m *Model) top(title func(w int) string, badge term.Part, left, right string, w int, focused bool) string {
-	room := w - 6
-	if badge.W > 0 {
-		room -= badge.W + 3
+	text := title(w - 6)
+	if m.th.Width(text)+badge.W+3 > w-6 {
+		badge = term.Part{} // the header says it; figures go first
 	}
-	return m.th.FrameTop(left, right, title(room), badge, w, focused)
+	return m.th.FrameTop(left, right, text, badge, w, focused)
 }
 
 // paneColumn draws the panes on top of each other, their frames touching.

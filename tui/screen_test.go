@@ -142,7 +142,7 @@ func TestPaneStates(t *testing.T) {
 func TestSimulatedIsSaidEverywhere(t *testing.T) {
 	f := newFake()
 	f.simulated = true
-	h := start(t, 120, 40, Options{}, f)
+	h := start(t, 200, 60, Options{}, f)
 	h.ask("Why?")
 	lines := strings.Split(h.screen(), "\n")
 	for _, at := range []string{"bmoe", "1 token", "2 cache", "3 lanes", "4 file", "5 process", "6 why it is slow"} {
