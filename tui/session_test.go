@@ -115,7 +115,8 @@ func TestAChatOnTheDemoModel(t *testing.T) {
 
 // The map of experts moves while the engine answers, and the layers tell of its waiting.
 func TestTheMapOfTheDemoModel(t *testing.T) {
-	r, _ := withSession(t, func(c *engine.Config) { c.MaxTokens = 64 })
+	// Slow enough for several pictures on any machine.
+	r, _ := withSession(t, func(c *engine.Config) { c.MaxTokens, c.Lanes, c.SimulateHost = 48, 1, "ntfs" })
 	r.waitFor("idle", "ask something")
 	r.types(keyF8)
 	r.waitFor("experts  0 of 192 in memory", "layer 0, expert 0: not in memory", "not used since the cache was emptied")
@@ -138,7 +139,7 @@ func TestTheMapOfTheDemoModel(t *testing.T) {
 	r.types("\x1b")
 	r.waitFor("in memory  policy")
 	r.types(keyF8)
-	r.waitFor("64 tokens, ")
+	r.waitFor("48 tokens, ")
 	r.types("\x03\x03")
 	if err := r.restored(); err != nil {
 		t.Fatal(err)
