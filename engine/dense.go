@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"bmoe/engine/model"
 	"bmoe/flashio"
@@ -16,7 +17,7 @@ const densePiece = 4 * units.MiB
 // readDense reads all dense weights with the reader's lanes into one arena and
 // binds them to it. Where the reads are direct, the windows are what the drive
 // serves and nothing is copied.
-func readDense(ctx context.Context, reg *model.Registry, files *flashio.Files, reader flashio.Reader, progress func(done float64)) (*flashio.Arena, error) {
+func readDense(ctx context.Context, reg *model.Registry, files *flashio.Files, reader flashio.Reader, patience time.Duration, progress func(done float64)) (*flashio.Arena, error) {
 	type place struct {
 		r  model.Range
 		w  flashio.Window
@@ -55,8 +56,14 @@ func readDense(ctx context.Context, reg *model.Registry, files *flashio.Files, r
 			}
 		}
 	})
-	err = w.Wait()
+	over, err := w.waitUnless(ctx, patience)
 	stop()
+	if !over { // its memory stays the system's
+		for _, r := range reads {
+			reader.Leave(r)
+		}
+		return nil, fmt.Errorf("dense weights: a read does not return: %w", err)
+	}
 	if err != nil {
 		arena.Close() // the error that matters is the read's
 		return nil, fmt.Errorf("dense weights: %w", err)
@@ -73,12 +80,36 @@ func readDense(ctx context.Context, reg *model.Registry, files *flashio.Files, r
 type denseReads struct {
 	flashio.Group
 	done     atomic.Int64
+	givenUp  atomic.Bool
 	total    int64
 	progress func(float64)
 }
 
+// waitUnless waits for all reads, and once ctx has ended for little longer (patience): over is
+// false if some have not returned by then.
+func (w *denseReads) waitUnless(ctx context.Context, patience time.Duration) (over bool, err error) {
+	all := make(chan error, 1)
+	go func() { all <- w.Wait() }()
+	select {
+	case err := <-all:
+		return true, err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-all:
+		return true, err
+	case <-time.After(patience):
+		w.givenUp.Store(true)
+		return false, ctx.Err()
+	}
+}
+
 // ReadDone implements flashio.Completer.
 func (w *denseReads) ReadDone(r *flashio.Request) {
+	if w.givenUp.Load() {
+		w.Group.ReadDone(r)
+		return
+	}
 	w.progress(float64(w.done.Add(int64(len(r.Buf)))) / float64(w.total))
 	w.Group.ReadDone(r)
 }

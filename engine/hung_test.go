@@ -153,3 +153,26 @@ func TestAReadThatHangs(t *testing.T) {
 		}
 	}
 }
+
+// A load that is stopped does not wait for a read that hangs.
+func TestALoadThatHangs(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.Model, cfg.Raw = conform.File(t, "models/qwen3moe.gguf"), true
+	s := open(t, cfg)
+	disk := newHanging()
+	disk.on(t, s, 2)
+	arrived, release := disk.next(3)
+	defer close(release)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		<-arrived
+		stop()
+	}()
+	arena, err := readDense(ctx, s.registry, s.files, s.reader, time.Millisecond, func(float64) {})
+	if arena != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", arena, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

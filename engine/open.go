@@ -273,7 +273,7 @@ func (s *Session) openDense(ctx context.Context, progress func(float64)) error {
 // to before is the caller's to close.
 func (s *Session) bindDense(ctx context.Context, to DensePolicy, progress func(float64)) error {
 	if to == DenseAnon {
-		arena, err := readDense(ctx, s.registry, s.files, s.reader, progress)
+		arena, err := readDense(ctx, s.registry, s.files, s.reader, s.letGo, progress)
 		if err != nil {
 			return err
 		}
