@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -90,8 +91,8 @@ func visit(program, home string, p picture) (string, error) {
 	defer cmd.Process.Kill()
 	defer line.Close()
 	screen := vt.NewSafeEmulator(p.w, p.h)
-	go pass(line, screen)   // what the program draws; both end with the line
-	go answer(screen, line) // what the terminal answers when it is asked
+	go io.Copy(screen, line) // what the program draws; both end, with an error, when the line is closed
+	go io.Copy(line, screen) // what the terminal answers when it is asked
 	if err := await(screen, "ask something"); err != nil {
 		return "", err
 	}
@@ -121,36 +122,6 @@ func without(env []string, name string) []string {
 		}
 	}
 	return kept
-}
-
-func pass(from *os.File, to *vt.SafeEmulator) {
-	buf := make([]byte, 1<<16)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			if _, werr := to.Write(buf[:n]); werr != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-func answer(from *vt.SafeEmulator, to *os.File) {
-	buf := make([]byte, 1<<10)
-	for {
-		n, err := from.Read(buf)
-		if n > 0 {
-			if _, werr := to.Write(buf[:n]); werr != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 // await waits until a text is on the screen.
