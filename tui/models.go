@@ -426,7 +426,7 @@ func (m *Model) onChanged(msg changedMsg) tea.Cmd {
 		m.runs.Clear()
 		m.o.ModelID, m.o.Model, m.o.Name = msg.to.ID, msg.to.Path, msg.to.Name
 		m.keep.begin(0)
-		m.dropped, m.repeatable = 0, false
+		m.dropped, m.repeatable, m.editing, m.sent = 0, false, false, outgoing{}
 	} else {
 		m.repeatable = false // the engine that is open has answered nothing yet
 	}

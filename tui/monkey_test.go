@@ -15,7 +15,7 @@ import (
 // columns, and nothing panics.
 func TestAnyKeysInAnyOrder(t *testing.T) {
 	keys := []string{"tab", "tab", "esc", "space", "left", "left", "right", "pgup", "pgdown", "home", "end", "s", "z", "Z", "w", "e", "y", "q", "1", "2", "6", "g", "t",
-		"f1", "f2", "f4", "f6", "f8", "f10", "ctrl+f", "enter", "up", "down", "backspace", "ctrl+t", "ctrl+u", "ctrl+home", "ctrl+end", "l", "x", "a", "/"}
+		"f1", "f2", "f4", "f6", "f8", "f10", "ctrl+f", "enter", "up", "down", "backspace", "ctrl+t", "ctrl+u", "ctrl+home", "ctrl+end", "l", "x", "a", "/", "ctrl+o", "ctrl+s", "ctrl+n", "n", "d", "r"}
 	lines := []string{"hello", "/why slowest", "/why 3", "/why 9999", "/edit", "/regenerate", "/file /nowhere", "/file off", "/find the", "/markdown", "/new", "/copy", "/freeze", "/overlap", "/again", "/thoughts"}
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 1))

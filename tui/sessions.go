@@ -171,7 +171,7 @@ func (m *Model) onTakenUp(msg takenUpMsg) tea.Cmd {
 	if msg.err == nil {
 		m.chat.Clear()
 		m.views.Clear()
-		m.repeatable = false
+		m.repeatable, m.editing, m.sent = false, false, outgoing{}
 		m.keep.begin(m.runsSoFar())
 		m.keep.s = *msg.s
 		m.showEntries(msg.s.Transcript)

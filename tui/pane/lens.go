@@ -214,8 +214,10 @@ func (p *timeline) detail() []string {
 		}
 		say(st, line)
 	}
-	say(th.Dim, fmt.Sprintf("read %s, %s of %s experts were there; CPU %s, page faults %s",
-		r.Part(r.ExpertBytes).Text(units.Mebibytes[int64], " MiB"), r.Part(r.Hits).Text(whole, ""), r.Part(r.Lookups).Text(whole, ""), r.CPU.Text(units.Ms, " ms"), r.MajorFaults.Text(whole, "")))
+	if !r.Undivided {
+		say(th.Dim, fmt.Sprintf("read %s, %s of %s experts were there; CPU %s, page faults %s",
+			r.Part(r.ExpertBytes).Text(units.Mebibytes[int64], " MiB"), r.Part(r.Hits).Text(whole, ""), r.Part(r.Lookups).Text(whole, ""), r.CPU.Text(units.Ms, " ms"), r.MajorFaults.Text(whole, "")))
+	}
 	if p.lens.Before {
 		say(th.Dim, fmt.Sprintf("earlier tokens are %s: the latest %d are kept", units.NotMeasured, profile.HistoryTokens))
 	}
