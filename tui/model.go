@@ -125,7 +125,8 @@ func newModel(o Options, caps term.Caps) *Model {
 		o: o, term: caps, now: time.Now, tock: tea.Tick, load: &loadState{}, live: &profile.Snapshot{Phase: profile.Loading},
 		want: wishes{}, notes: map[string]settingNote{}, scrubbing: scrubbing{at: -1, zoom: 1},
 	}
-	m.th = term.NewTheme(true, caps.ASCII)
+	look, _ := term.LookOf(o.Theme, true)
+	m.th = term.NewTheme(look, caps.ASCII)
 	m.th.ASCIIText, m.th.NoColor = caps.NotUTF8, caps.NoColor
 	m.chat = chat.NewTranscript(m.th)
 	m.prompt = chat.NewPrompt()
@@ -309,9 +310,14 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 	return nil
 }
 
-// retheme changes the colours once the terminal has told its background.
+// retheme changes the colours once the terminal has told its background, where they
+// follow it.
 func (m *Model) retheme(dark bool) {
-	th := term.NewTheme(dark, m.term.ASCII)
+	look, asks := term.LookOf(m.o.Theme, dark)
+	if !asks {
+		return
+	}
+	th := term.NewTheme(look, m.term.ASCII)
 	th.ASCIIText, th.NoColor, th.Method = m.th.ASCIIText, m.th.NoColor, m.th.Method
 	*m.th = *th
 	m.column = nil

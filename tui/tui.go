@@ -50,6 +50,7 @@ type Options struct {
 	Plain   bool // line by line, for screen readers and terminals that cannot move the cursor
 	ASCII   bool // no other characters for frames and bars
 	NoMouse bool
+	Theme   string // one of term.Themes; empty: the first
 
 	Input   io.Reader // standard input if nil
 	Output  io.Writer // standard output if nil

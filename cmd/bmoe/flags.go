@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/either"
 	"bmoe/engine/remote"
 	"bmoe/internal/cli"
+	"bmoe/tui/term"
 
 	"github.com/spf13/pflag"
 )
@@ -46,6 +47,7 @@ type options struct {
 
 	progress, json        bool
 	plain, ascii, noMouse bool
+	theme                 string
 
 	ppl, pplRef  string
 	pplStep      bool
@@ -144,6 +146,7 @@ func (o *options) sections() []section {
 	s.text("play", "", &o.play, "FILE", "play a recorded session back, here or on another machine: no model is needed")
 	s.BoolVar(&o.plain, "plain", false, "chat line by line: for screen readers, and for terminals that cannot move the cursor")
 	s.BoolVar(&o.ascii, "ascii", false, "draw with ASCII characters only")
+	s.Var(&wordValue{&o.theme, term.Themes}, "theme", "the screen's colours: auto follows the terminal's background, as high-contrast and 16 do, which is the terminal's own 16 colours")
 	s.BoolVar(&o.noMouse, "no-mouse", false, "leave the mouse to the terminal")
 
 	s = begin("Experiments")
@@ -176,7 +179,7 @@ func (o *options) sections() []section {
 
 // newOptions returns the defaults.
 func newOptions() *options {
-	o := &options{cfg: engine.DefaultConfig(), cells: defaultCells, order: orders[0]}
+	o := &options{cfg: engine.DefaultConfig(), cells: defaultCells, order: orders[0], theme: term.Themes[0]}
 	o.engine = backend.Elsewhere
 	o.settings = engine.Settings(o.cfg)
 	for _, r := range append(remote.Settings(o.far), either.Setting(o.engine, backend.FromDefault)) {

@@ -50,13 +50,13 @@ var modes = []mode{
 	{func(o *options) bool { return o.given("report") }, "with --report",
 		[]string{"report", "yes", "cells", "order", "thermal-gate", "n-predict", "Model", "Compute", "Streaming", "Sampling"}, interruptible(report)},
 	{func(o *options) bool { return o.given("compare") }, "with --compare", []string{"compare", "json"}, compare},
-	{func(o *options) bool { return o.given("play") }, "with --play", []string{"play", "plain", "ascii", "no-mouse"}, playBack},
+	{func(o *options) bool { return o.given("play") }, "with --play", []string{"play", "plain", "ascii", "no-mouse", "theme"}, playBack},
 	{(*options).answers, "where there is no screen",
 		[]string{"Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "progress", "json", "csv", "record", "route-trace", "io-trace", "compute-trace"}, interruptible(answer)},
 	{func(o *options) bool { return o.plain }, "with --plain",
 		[]string{"plain", "n-predict", "Sessions", "csv", "record", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
 	{func(*options) bool { return true }, "on the screen",
-		[]string{"ascii", "no-mouse", "n-predict", "Sessions", "csv", "record", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
+		[]string{"ascii", "no-mouse", "theme", "n-predict", "Sessions", "csv", "record", "route-trace", "io-trace", "compute-trace", "Model", "Compute", "Streaming", "Sampling", sectionRemote}, chat},
 }
 
 // opens reports whether a model is opened, so that settings matter.

@@ -34,7 +34,7 @@ func playBack(o *options, _ *cli.Output) error {
 	return tui.Run(ctx, tui.Options{
 		Open:  func(func(stage string, frac float64)) (backend.Backend, error) { return b, nil },
 		Name:  filepath.Base(o.play),
-		Plain: plain, ASCII: o.ascii, NoMouse: o.noMouse,
+		Plain: plain, ASCII: o.ascii, NoMouse: o.noMouse, Theme: o.theme,
 	})
 }
 

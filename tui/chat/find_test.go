@@ -52,7 +52,7 @@ func TestFind(t *testing.T) {
 
 // What was thought is found too, and shown where it lies.
 func TestFindAThought(t *testing.T) {
-	tr := NewTranscript(term.NewTheme(true, false))
+	tr := NewTranscript(term.NewTheme(term.Look{Dark: true}, false))
 	tr.SetSize(60, 8)
 	b := tr.Answer(time.Time{}, "")
 	b.AddReasoning("a hidden thing")

@@ -47,7 +47,7 @@ func shown(t *testing.T, th *term.Theme, d *doc, text string, w int) []string {
 }
 
 func TestMarkdown(t *testing.T) {
-	th := term.NewTheme(true, false)
+	th := term.NewTheme(term.Look{Dark: true}, false)
 	var d doc
 	d.layout(sample, 40, true, th)
 	want := `What helps
@@ -81,7 +81,7 @@ docs(https://example.org/a) and gone and
 	if got := strings.Join(shown(t, th, &d, sample, 40), "\n"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	ascii := term.NewTheme(true, true)
+	ascii := term.NewTheme(term.Look{Dark: true}, true)
 	ascii.NoColor = true
 	d = doc{}
 	d.layout(sample, 40, true, ascii)
@@ -102,7 +102,7 @@ docs(https://example.org/a) and gone and
 
 // However a text arrives, its lines are those of the whole, at any width.
 func TestMarkdownGrows(t *testing.T) {
-	th := term.NewTheme(true, false)
+	th := term.NewTheme(term.Look{Dark: true}, false)
 	for _, w := range []int{12, 40, 76} {
 		for _, markdown := range []bool{true, false} {
 			for step := 1; step <= 7; step += 3 {
@@ -124,7 +124,7 @@ func TestMarkdownGrows(t *testing.T) {
 
 // What is laid out once is not laid out again.
 func TestALongAnswerCostsNoMore(t *testing.T) {
-	th := term.NewTheme(true, false)
+	th := term.NewTheme(term.Look{Dark: true}, false)
 	text := strings.Repeat(sample+"\n\n", 200)
 	var d doc
 	d.layout(text, 80, true, th)
@@ -137,7 +137,7 @@ func FuzzMarkdown(f *testing.F) {
 	f.Add(sample, 40)
 	f.Add("|a|\n|-|\n|`|`\n", 8)
 	f.Add("**_*~~`a`~~*_**", 3)
-	th := term.NewTheme(true, false)
+	th := term.NewTheme(term.Look{Dark: true}, false)
 	f.Fuzz(func(t *testing.T, s string, w int) {
 		if len(s) > 2000 { // it is laid out a thousand times
 			return
@@ -170,7 +170,7 @@ func FuzzMarkdown(f *testing.F) {
 
 // answered is a transcript of so many messages, half of them answers.
 func answered(n int) *Transcript {
-	t := NewTranscript(term.NewTheme(true, false))
+	t := NewTranscript(term.NewTheme(term.Look{Dark: true}, false))
 	t.SetSize(100, 50)
 	for i := range n / 2 {
 		t.Ask(time.Time{}, fmt.Sprintf("question %d", i))
@@ -239,7 +239,7 @@ func BenchmarkStreaming(b *testing.B) {
 
 // The rows that are counted are those that are drawn, in whatever order a chat changes.
 func TestTheIndexIsOfTheRows(t *testing.T) {
-	tr := NewTranscript(term.NewTheme(true, false))
+	tr := NewTranscript(term.NewTheme(term.Look{Dark: true}, false))
 	tr.SetSize(60, 10)
 	check := func(what string) {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 
 // filled is a transcript that is longer than the screen, of w columns and h rows.
 func filled(w, h int) *Transcript {
-	t := NewTranscript(term.NewTheme(true, false))
+	t := NewTranscript(term.NewTheme(term.Look{Dark: true}, false))
 	t.SetSize(w, h)
 	for i := range 12 {
 		t.Note(time.Time{}, false, fmt.Sprintf("note %02d", i))

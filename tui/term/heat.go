@@ -15,15 +15,24 @@ const HeatLevels = 3
 // character, and as the ground under one.
 type Heat struct{ On, Under [HeatLevels]Style }
 
-// heat makes the shades of a colour.
-func heat(hex string, dark bool) (h Heat) {
+// heat makes the shades of a colour. As a character each can be read; the ground has no
+// text in it, so that it may fade.
+func (l Look) heat(t tint) (h Heat) {
 	for i, share := range []float64{1, 0.7, 0.45} {
-		c := shade(lipgloss.Color(hex), dark, share)
-		on := ansi.Style{}.ForegroundColor(c)
+		on := l.style(t, share)
+		under := ansi.Style{}.BackgroundColor(shade(lipgloss.Color(t.hex), l.Dark, share))
+		switch {
+		case l.Few && l.Dark:
+			under = ansi.Style{}.BackgroundColor(t.dark)
+		case l.Few && !t.plain:
+			under = ansi.Style{}.BackgroundColor(t.light)
+		case l.Few:
+			under = ansi.Style{}
+		}
 		if i == 0 {
 			on = on.Bold()
 		}
-		h.On[i], h.Under[i] = Style(on.String()), Style(ansi.Style{}.BackgroundColor(c).String())
+		h.On[i], h.Under[i] = Style(on.String()), Style(under.String())
 	}
 	return h
 }

@@ -2,10 +2,7 @@
 // fit, wrapped and cleaned text, what the terminal can do.
 package term
 
-import (
-	"charm.land/lipgloss/v2"
-	"github.com/charmbracelet/x/ansi"
-)
+import "github.com/charmbracelet/x/ansi"
 
 // Style is a ready SGR sequence. The screen is built from a few of them
 // several times a second, so nothing is computed while drawing; the renderer
@@ -81,55 +78,6 @@ var ASCIIGlyphs = glyphs{
 	Levels: [8]string{"_", ".", ":", "-", "=", "+", "*", "#"},
 	Pick:   "^", ellipsis: "~", Down: "v",
 	CellHit: [2]string{"H", "h"}, CellRead: [2]string{"R", "r"}, CellEvicted: [2]string{"X", "x"}, CellGuessed: [2]string{"P", "p"}, CellStill: ".",
-}
-
-// NewTheme returns the colours for a dark or a light background. They are
-// those of Okabe and Ito, which people with any of the usual kinds of colour
-// blindness can tell apart; blue and yellow are shaded to stand out from the
-// background.
-func NewTheme(dark, ascii bool) *Theme {
-	fg := func(hex string) ansi.Style { return ansi.Style{}.ForegroundColor(lipgloss.Color(hex)) }
-	pick := func(onDark, onLight string) string {
-		if dark {
-			return onDark
-		}
-		return onLight
-	}
-	t := &Theme{
-		Compute: Style(fg(pick("#56B4E9", "#0072B2")).String()),
-		Mgmt:    Style(fg(pick("#F0E442", "#B59F00")).String()),
-		Stall:   Style(fg("#D55E00").String()),
-		Other:   Style(fg(pick("#999999", "#777777")).String()),
-		Hit:     Style(fg("#009E73").String()),
-		Read:    Style(fg("#E69F00").String()),
-		Evicted: Style(fg("#CC79A7").String()),
-
-		Dim:       Style(fg(pick("#8A8A8A", "#6A6A6A")).String()),
-		Bold:      Style(ansi.Style{}.Bold().String()),
-		Title:     Style(ansi.Style{}.Bold().String()),
-		Accent:    Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
-		Alert:     Style(fg("#D55E00").Bold().String()),
-		User:      Style(fg("#009E73").Bold().String()),
-		Assistant: Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
-		Note:      Style(fg(pick("#8A8A8A", "#6A6A6A")).String()),
-		Frame:     Style(fg(pick("#6A6A6A", "#9A9A9A")).String()),
-		Focused:   Style(fg(pick("#56B4E9", "#0072B2")).Bold().String()),
-		Selected:  Style(ansi.Style{}.Reverse(true).String()),
-		Italic:    Style(ansi.Style{}.Italic(true).String()),
-		Strike:    Style(ansi.Style{}.Strikethrough(true).String()),
-		Link:      Style(ansi.Style{}.Underline(true).String()),
-		Code:      Style(ansi.Style{}.BackgroundColor(lipgloss.Color(pick("#303030", "#E4E4E4"))).String()),
-		Heading:   Style(ansi.Style{}.Bold().Underline(true).String()),
-		Found:     Style(ansi.Style{}.Bold().Underline(true).String()),
-		G:         unicodeGlyphs,
-
-		HeatHit: heat("#009E73", dark), HeatRead: heat("#E69F00", dark), HeatEvicted: heat("#CC79A7", dark),
-		HeatGuessed: heat(pick("#FFFFFF", "#000000"), dark), HeatStill: heat(pick("#8A8A8A", "#6A6A6A"), dark),
-	}
-	if ascii {
-		t.G = ASCIIGlyphs
-	}
-	return t
 }
 
 // Shown makes text from outside fit the terminal's character set.

@@ -10,7 +10,7 @@ import (
 
 // source is what views show of a session without a run.
 func source() Source {
-	th := term.NewTheme(true, true)
+	th := term.NewTheme(term.Look{Dark: true}, true)
 	return Source{Theme: th, Runs: NewRuns(th, "^G"), Sessions: NewSessions(th), Residents: &Residents{}, Models: NewModels(th), Settings: NewSettings(th, func() []Setting { return []Setting{{Name: "lanes", Value: "8", Live: true}} }), Keys: func() []HelpLine { return []HelpLine{{Keys: "F1", Text: "help"}} }}
 }
 
