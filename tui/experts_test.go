@@ -219,15 +219,19 @@ func TestTheMapAtEverySize(t *testing.T) {
 	f := newFake()
 	h := start(t, 120, 40, Options{}, f)
 	h.ask("Why?")
-	h.keys("f8", "space")
-	h.tick()
+	h.keys("tab", "space", "f8") // held still before the map was looked at
 	was := h.m.residents.Map
+	if was == nil || int64(was.Token) != h.m.live.Count {
+		t.Fatal("nothing was held still")
+	}
+	h.tick()
 	h.tick()
 	if h.m.residents.Map != was {
 		t.Error("a frozen map moves")
 	}
 	h.wants("FROZEN")
 	h.keys("space")
+	h.tick()
 	h.tick()
 	if h.m.residents.Map == was {
 		t.Error("the map does not go on")

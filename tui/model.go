@@ -534,6 +534,9 @@ func (m *Model) outdated() int {
 func (m *Model) freeze() {
 	if m.frozen == nil {
 		m.frozen = m.live
+		if m.eng != nil { // a copy of some microseconds, so that it is of this moment
+			m.residents.Map = look(m.eng, &profile.ExpertMap{})
+		}
 	} else {
 		m.frozen, m.held = nil, nil
 		m.letGo()

@@ -126,8 +126,9 @@ func (m *Model) pickToken(at int64) {
 	if p, ok := m.eng.(backend.Moments); ok {
 		s := new(profile.Snapshot)
 		*s = *m.held
-		if p.Moment(at, s) {
-			m.frozen = s
+		experts := &profile.ExpertMap{}
+		if p.Moment(at, s, experts) {
+			m.frozen, m.residents.Map = s, experts
 		}
 	}
 	m.scrubbing.at = at

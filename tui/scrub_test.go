@@ -32,8 +32,10 @@ func (p *played) Record(path string) error {
 	return nil
 }
 
-func (p *played) Moment(record int64, dst *profile.Snapshot) bool {
+func (p *played) Moment(record int64, dst *profile.Snapshot, experts *profile.ExpertMap) bool {
 	p.Snapshot(dst)
+	p.Experts(experts)
+	experts.Token = int32(record)
 	dst.Count = record + 1
 	dst.Cache.HitRun = profile.Some(12.5)
 	return true
@@ -55,6 +57,12 @@ func TestARecordingAsksItsOwnQuestions(t *testing.T) {
 		t.Fatalf("held at %+v of %d", h.m.frozen, count)
 	}
 	h.wants("FROZEN", "hits 12.5 %")
+	h.keys("x")
+	h.tick()
+	if m := h.m.residents.Map; m == nil || int64(m.Token) != count-3 {
+		t.Errorf("the map is not that of the picked token: %+v", m)
+	}
+	h.keys("x")
 	h.keys("right", "right", "right")
 	if h.m.frozen.Count != count {
 		t.Errorf("moved on to token %d of %d", h.m.frozen.Count, count)

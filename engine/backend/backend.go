@@ -87,7 +87,8 @@ type Played interface {
 type Moments interface {
 	// Moment fills in the snapshot as it was when a record, numbered as in History, was
 	// the latest; false where that is not known.
-	Moment(record int64, dst *profile.Snapshot) bool
+	// The map of experts is filled in with it, unless it is nil.
+	Moment(record int64, dst *profile.Snapshot, experts *profile.ExpertMap) bool
 }
 
 // Observable is a Backend that tells of its runs as they happen.

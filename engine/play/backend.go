@@ -126,20 +126,29 @@ func (b *Backend) Experts(dst *profile.ExpertMap) {
 }
 
 // Moment implements backend.Moments: the recording is read again up to there.
-func (b *Backend) Moment(record int64, dst *profile.Snapshot) bool {
+func (b *Backend) Moment(record int64, dst *profile.Snapshot, experts *profile.ExpertMap) bool {
 	past := &Backend{r: b.r}
+	if experts != nil {
+		past.experts.init(b.r)
+	}
+	found := func() bool {
+		*dst = past.live
+		if experts != nil {
+			past.experts.read(experts)
+		}
+		return true
+	}
 	for _, r := range b.r.runs {
+		past.experts.begin(r)
 		for i := range r.steps {
 			// The state that follows a token tells of it.
 			if s := &r.steps[i]; s.token != nil && past.live.Count > record {
-				*dst = past.live
-				return true
+				return found()
 			}
 			past.show(&r.steps[i], dst.Started)
 		}
 		if past.live.Count > record {
-			*dst = past.live
-			return true
+			return found()
 		}
 	}
 	return false

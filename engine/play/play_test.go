@@ -119,11 +119,17 @@ func TestARecordingPlays(t *testing.T) {
 		if l, known := s.Chain(i, were); k != l || ok != known || !reflect.DeepEqual(misses[:k], were[:l]) {
 			t.Errorf("token %d missed %+v, it was %+v", i, misses[:k], were[:l])
 		}
-		if !b.Moment(i, &live) || live.Count != i+1 || live.Run != had[i].Run {
+		if !b.Moment(i, &live, nil) || live.Count != i+1 || live.Run != had[i].Run {
 			t.Errorf("token %d: the moment is that of token %d of run %d", i, live.Count-1, live.Run)
 		}
 	}
-	if b.Moment(int64(n), &live) {
+	if b.Moment(int64(n)-1, &live, &rebuilt) {
+		sameExperts(t, &real, &rebuilt)
+	}
+	if b.Moment(0, &live, &rebuilt); rebuilt.Token >= real.Token || len(rebuilt.Cells) != len(real.Cells) {
+		t.Errorf("the map of the first token is of token %d", rebuilt.Token)
+	}
+	if b.Moment(int64(n), &live, &rebuilt) {
 		t.Error("a moment that never was")
 	}
 	if o := b.Apply(map[string]string{"lanes": "2"}); len(o) != 1 || o[0].Verdict != backend.Declined {
@@ -260,7 +266,7 @@ func FuzzParse(f *testing.F) {
 		}
 		p := &Backend{r: r}
 		var s profile.Snapshot
-		p.Moment(int64(r.tokens)+1, &s) // shows every step
+		p.Moment(int64(r.tokens)+1, &s, &profile.ExpertMap{}) // shows every step
 	})
 }
 
