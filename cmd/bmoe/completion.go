@@ -25,7 +25,7 @@ func completedFlags(sections []section) []completed {
 			kind := f.Value.Type()
 			c := completed{long: f.Name, short: f.Shorthand, help: f.Usage, value: f.NoOptDefVal == ""}
 			switch {
-			case kind == "PATH" || kind == "FILE":
+			case kind == "PATH" || kind == "FILE" || kind == "DIR":
 				c.file = true
 			default:
 				if v, ok := f.Value.(interface{ choices() []string }); ok {
