@@ -41,11 +41,6 @@ func TestFindInTheChat(t *testing.T) {
 		if got := h.m.prompt.Value(); got != "" {
 			t.Errorf("the prompt got %q", got)
 		}
-		kind := "find-80x24"
-		if o.ASCII {
-			kind += "-ascii"
-		}
-		golden(t, kind, h.screen())
 		h.keys("esc")
 		h.lacks("find:")
 		h.typed("/find on this host")
@@ -75,7 +70,6 @@ func TestFromTheTextToTheToken(t *testing.T) {
 	if frame := h.m.frame(); !strings.Contains(frame, string(h.m.th.Selected)+"on ") {
 		t.Error("the token's text is not marked in the chat")
 	}
-	golden(t, "token-in-text-120x40", h.screen())
 	h.keys("space")
 	if frame := h.m.frame(); strings.Contains(frame, string(h.m.th.Selected)+"on ") {
 		t.Error("the token's text is marked still")

@@ -380,7 +380,8 @@ func (m *Model) phaseText() string {
 // statusLine is the line above the footer: what just happened, or what to do.
 func (m *Model) statusLine() string {
 	th := m.th
-	if m.finding.on && m.status == "" {
+	told := m.status != "" && m.now().Before(m.statusUntil)
+	if m.finding.on && !told {
 		return m.findLine()
 	}
 	if m.state == generating && m.stopping {
@@ -389,7 +390,7 @@ func (m *Model) statusLine() string {
 	if m.change != nil {
 		return m.changeLine()
 	}
-	if m.status != "" && m.now().Before(m.statusUntil) {
+	if told {
 		return th.Row(m.w, 2, th.Text(0, m.statusStyle, " "+th.Shown(m.status)))
 	}
 	if m.beginsCommand() {
@@ -411,7 +412,7 @@ func (m *Model) statusLine() string {
 	case m.focus == onPanes && m.onTokens():
 		hints = append([]string{"e says why"}, tokenHints...)
 	case m.focus == onPanes:
-		hints = []string{"Tab goes back to the prompt", paneCaps() + " picks a pane", "e expands it", "Space freezes", "Left/Right tokens", "s slowest"}
+		hints = []string{paneCaps() + " picks a pane", "e expands it", "Space freezes", "s slowest token", "Left/Right tokens"}
 	case m.state == loading:
 		hints = []string{"type already", "Enter sends when the model is ready", "Ctrl+C quits"}
 	}

@@ -270,7 +270,7 @@ func TestChatLines(t *testing.T) {
 			if ascii {
 				name += "-ascii"
 			}
-			h := start(t, size.w, size.h, Options{ASCII: ascii}, newFake())
+			h := start(t, size.w, size.h, Options{ASCII: ascii}, told())
 			h.ask("Why is this laptop slow?")
 			h.send(fileMsg{a: attachment{"notes.txt", strings.Repeat("word ", 700)}})
 			h.m.status = ""
@@ -281,6 +281,11 @@ func TestChatLines(t *testing.T) {
 			golden(t, "completion"+name, h.screen())
 			h.do("/edit")
 			golden(t, "edit"+name, h.screen())
+			h.keys("esc", "ctrl+f")
+			h.typed("lanes")
+			golden(t, "find"+name, h.screen())
+			h.keys("tab")
+			golden(t, "token-in-text"+name, h.screen())
 		}
 	}
 }

@@ -239,7 +239,6 @@ func TestZoom(t *testing.T) {
 	if sum != h.m.live.Count || sum == n {
 		t.Errorf("%d tokens in the picture, of %d, after another run", sum, h.m.live.Count)
 	}
-	golden(t, "zoom-80x24", h.screen())
 	h.keys("s")
 	h.wants("FROZEN", "▲")
 	h.keys("Z")
@@ -249,6 +248,25 @@ func TestZoom(t *testing.T) {
 	h.keys("space", "w")
 	if h.m.scrubbing.zoom != 1 {
 		t.Error("w does not come back to a token a column")
+	}
+}
+
+// Many tokens in a column, at all sizes, with one picked.
+func TestZoomedScreens(t *testing.T) {
+	for _, size := range []struct{ w, h int }{{80, 24}, {120, 40}, {200, 60}} {
+		for _, ascii := range []bool{false, true} {
+			name := fmt.Sprintf("zoom-%dx%d", size.w, size.h)
+			if ascii {
+				name += "-ascii"
+			}
+			h := scrubbed(t, size.w, size.h, Options{ASCII: ascii})
+			for range 5 {
+				h.ask2()
+			}
+			h.keys("z", "s")
+			h.m.status = ""
+			golden(t, name, h.screen())
+		}
 	}
 }
 
