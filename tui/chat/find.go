@@ -15,6 +15,7 @@ const mostFound = 10000
 type find struct {
 	query []rune  // folded; empty: none
 	all   []place // in order
+	in    []int32 // the blocks that they are in
 	at    int     // the one that is shown; below 0: none
 	where place   // of it, so that it stays the same as the text grows
 	from  int     // the row at the top when the search began, or went on to another place
@@ -48,7 +49,7 @@ func (t *Transcript) Find(query string) {
 		return
 	}
 	for i, f := range t.find.all {
-		if t.rowOfPlace(f) >= from {
+		if t.rowIn(int(t.find.in[i]), f) >= from {
 			t.showFound(i)
 			return
 		}
@@ -68,7 +69,7 @@ func (t *Transcript) FindNext(dir int) {
 		at = 0
 	}
 	t.showFound((at + dir + n) % n)
-	t.find.from = t.rowOfPlace(t.find.where)
+	t.find.from = t.rowIn(int(t.find.in[t.find.at]), t.find.where)
 }
 
 // Found tells which place is shown, from 1, and how many there are; more says that
@@ -90,7 +91,7 @@ func (t *Transcript) FoundToken() (run, step int, ok bool) {
 
 func (t *Transcript) showFound(i int) {
 	t.find.at, t.find.where = i, t.find.all[i]
-	t.reveal(t.find.where)
+	t.reveal(int(t.find.in[i]), t.find.where)
 }
 
 // search brings what was found up to date: only blocks that have changed are looked
@@ -100,9 +101,9 @@ func (t *Transcript) search() {
 	if len(f.query) == 0 {
 		return
 	}
-	f.all, f.at = f.all[:0], -1
+	f.all, f.in, f.at = f.all[:0], f.in[:0], -1
 	query := string(f.query)
-	for _, b := range t.blocks {
+	for i, b := range t.blocks {
 		if !b.hits.known || b.hits.query != query {
 			b.hits = hits{query: query, known: true}
 			for _, thought := range []bool{true, false} {
@@ -115,7 +116,7 @@ func (t *Transcript) search() {
 			if h == f.where {
 				f.at = len(f.all)
 			}
-			f.all = append(f.all, h)
+			f.all, f.in = append(f.all, h), append(f.in, int32(i))
 		}
 	}
 }
@@ -192,32 +193,25 @@ func matches(s string, query []rune) int {
 	return at
 }
 
-// rowOfPlace returns the row of a place, counted from the start of the transcript; of a
-// thought that is folded the header's.
-func (t *Transcript) rowOfPlace(p place) int {
-	starts := t.index()
-	for i, b := range t.blocks {
-		if b != p.block {
-			continue
-		}
-		row := starts[i]
-		if b.Kind != FromUs {
-			row++
-		}
-		switch {
-		case p.thought && !b.open:
-			return starts[i]
-		case p.thought:
-			return row + b.reasonDoc.rowOf(p.start)
-		}
-		return row + len(t.thoughts(b)) + b.textDoc.rowOf(p.start)
+// rowIn returns the row of a place in a block, counted from the start of the
+// transcript; of a thought that is folded the header's.
+func (t *Transcript) rowIn(i int, p place) int {
+	row, b := t.index()[i], p.block
+	if p.thought && !b.open {
+		return row
 	}
-	return 0
+	if b.Kind != FromUs {
+		row++
+	}
+	if p.thought {
+		return row + b.reasonDoc.rowOf(p.start)
+	}
+	return row + len(t.thoughts(b)) + b.textDoc.rowOf(p.start)
 }
 
-// reveal scrolls until a place is on the screen.
-func (t *Transcript) reveal(p place) {
-	row, top := t.rowOfPlace(p), t.top()
+// reveal scrolls until a place in a block is on the screen.
+func (t *Transcript) reveal(i int, p place) {
+	row, top := t.rowIn(i, p), t.top()
 	if row < top || row >= top+t.h {
 		t.scrollTo(row - t.h/3)
 	}

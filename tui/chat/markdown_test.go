@@ -215,6 +215,21 @@ func BenchmarkScroll(b *testing.B) {
 	}
 }
 
+// BenchmarkFind is a key's cost in a search, and a frame's while it is open.
+func BenchmarkFind(b *testing.B) {
+	tr := answered(2000)
+	b.Run("a key", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			tr.Find([]string{"th", "the", "the m"}[i%3])
+		}
+	})
+	b.Run("a frame", func(b *testing.B) {
+		for b.Loop() {
+			tr.Render()
+		}
+	})
+}
+
 // BenchmarkStreaming is a frame's cost at the end of a long answer.
 func BenchmarkStreaming(b *testing.B) {
 	for _, n := range []int{1, 500} {

@@ -30,7 +30,7 @@ func (t *Transcript) Pick(run, step int) (text string, ok bool) {
 			return "", false
 		}
 		t.pick = pick{p, followed}
-		t.reveal(p)
+		t.reveal(i, p)
 		return b.source(p.thought)[p.start:p.end], true
 	}
 	return "", false
