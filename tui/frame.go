@@ -430,8 +430,8 @@ func (m *Model) footer() []string {
 	shown := m.views.Top()
 	onTwins := m.focus == onPanes || shown != nil
 	var items []term.Part
-	for i := range keyTable {
-		r := &keyTable[i]
+	for i := range m.table {
+		r := &m.table[i]
 		if r.label == "" {
 			continue
 		}

@@ -34,13 +34,13 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		m.complete()
 		return nil
 	}
-	if b := lookup(name, anyKeys); b.act != actNone {
+	if b := m.lookup(name, anyKeys); b.act != actNone {
 		return m.act(b)
 	}
 	if m.views.Top() != nil || m.focus == onPanes {
-		return m.act(lookup(name, paneKeys))
+		return m.act(m.lookup(name, paneKeys))
 	}
-	switch b := lookup(name, chatKeys); b.act {
+	switch b := m.lookup(name, chatKeys); b.act {
 	case actHistoryUp:
 		return m.recall(-1, k)
 	case actHistoryDown:
@@ -55,7 +55,7 @@ func (m *Model) key(k tea.KeyPressMsg) tea.Cmd {
 		return m.act(b)
 	}
 	if m.prompt.Value() == "" && (name == "home" || name == "end") {
-		return m.act(lookup(name, paneKeys))
+		return m.act(m.lookup(name, paneKeys))
 	}
 	return m.updatePrompt(k)
 }

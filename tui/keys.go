@@ -185,16 +185,28 @@ func paneCaps() string { return "1-" + strconv.Itoa(pane.Count()) }
 
 // lookup finds what a key asks for among the keys that one column of the table
 // holds.
-func lookup(key string, column func(*keyRow) []bind) bind {
-	for i := range keyTable {
-		for _, b := range column(&keyTable[i]) {
+func (m *Model) lookup(key string, column func(*keyRow) []bind) bind {
+	for i := range m.table {
+		for _, b := range column(&m.table[i]) {
 			if b.key == key {
-				b.setting, b.view = keyTable[i].setting, keyTable[i].view
+				b.setting, b.view = m.table[i].setting, m.table[i].view
 				return b
 			}
 		}
 	}
 	return bind{}
+}
+
+// cap is the name of the first key that asks for something anywhere, else of the command.
+func (m *Model) cap(act action) string {
+	for i := range m.table {
+		for _, b := range m.table[i].any {
+			if b.act == act {
+				return caps([]bind{b}, "")
+			}
+		}
+	}
+	return "its command"
 }
 
 func anyKeys(r *keyRow) []bind  { return r.any }
@@ -235,8 +247,8 @@ func caps(bs []bind, sep string) string {
 func (m *Model) sayKeys(text string) string {
 	return backend.Mention(text, m.settings, func(s *backend.Setting, value string) string {
 		if s.Kind == backend.Switch && s.Live {
-			for i := range keyTable {
-				if r := &keyTable[i]; r.setting == s.Name && len(r.any) > 0 {
+			for i := range m.table {
+				if r := &m.table[i]; r.setting == s.Name && len(r.any) > 0 {
 					return caps(r.any[:1], "")
 				}
 			}
@@ -249,8 +261,8 @@ func (m *Model) sayKeys(text string) string {
 func (m *Model) helpLines() []view.HelpLine {
 	var lines []view.HelpLine
 	keyed := map[string]bool{}
-	for i := range keyTable {
-		r := &keyTable[i]
+	for i := range m.table {
+		r := &m.table[i]
 		l := view.HelpLine{Keys: caps(slices.Concat(r.any, r.chat), " "), Twins: caps(r.panes, " "), Command: r.cmd, Text: r.help}
 		if r.label == "pane" {
 			l.Twins = paneCaps()

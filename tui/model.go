@@ -49,6 +49,8 @@ type Model struct {
 	now  func() time.Time                                     // of day; tests hold it
 	tock func(time.Duration, func(time.Time) tea.Msg) tea.Cmd // tea.Tick; tests say themselves when time passes
 
+	table []keyRow // of keys and commands
+
 	w, h   int
 	state  state
 	focus  focus
@@ -125,6 +127,7 @@ func newModel(o Options, caps term.Caps) *Model {
 		o: o, term: caps, now: time.Now, tock: tea.Tick, load: &loadState{}, live: &profile.Snapshot{Phase: profile.Loading},
 		want: wishes{}, notes: map[string]settingNote{}, scrubbing: scrubbing{at: -1, zoom: 1},
 	}
+	m.table, _ = o.Keys.table() // checked before
 	look, _ := term.LookOf(o.Theme, true)
 	m.th = term.NewTheme(look, caps.ASCII)
 	m.th.ASCIIText, m.th.NoColor = caps.NotUTF8, caps.NoColor
@@ -132,7 +135,7 @@ func newModel(o Options, caps term.Caps) *Model {
 	m.prompt = chat.NewPrompt()
 	m.prompt.SetPlaceholder(loadingHint)
 	m.panes = pane.New(m.th, m.sayKeys)
-	m.runs = view.NewRuns(m.th, "^G")
+	m.runs = view.NewRuns(m.th, m.cap(actAgain))
 	m.sessions = view.NewSessions(m.th)
 	m.rowsPage = view.NewSettings(m.th, m.settingRows)
 	m.models = view.NewModels(m.th)

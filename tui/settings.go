@@ -249,9 +249,9 @@ func (m *Model) settingRows() []view.Setting {
 		note, _ := m.settingNote(r)
 		out[i] = view.Setting{Name: r.Name, Value: r.Show(m.wanted(r)), Note: note, Origin: r.Origin, How: howToChange(m.settings, r),
 			Help: backend.Mention(r.Help, m.settings, backend.AsCommand), Idle: backend.Mention(r.Idle, m.settings, backend.AsCommand), Live: r.Live}
-		for j := range keyTable {
-			if keyTable[j].setting == r.Name {
-				out[i].Keys = caps(keyTable[j].any, " ")
+		for j := range m.table {
+			if m.table[j].setting == r.Name {
+				out[i].Keys = caps(m.table[j].any, " ")
 			}
 		}
 	}

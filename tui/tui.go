@@ -50,6 +50,7 @@ type Options struct {
 	Plain   bool // line by line, for screen readers and terminals that cannot move the cursor
 	ASCII   bool // no other characters for frames and bars
 	NoMouse bool
+	Keys    Keys   // other keys than usual
 	Theme   string // one of term.Themes; empty: the first
 
 	Input   io.Reader // standard input if nil
@@ -80,6 +81,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	if o.Environ == nil {
 		o.Environ = os.Environ()
+	}
+	if err := o.Keys.Check(); err != nil {
+		return err
 	}
 	caps := term.Detect(o.Environ)
 	if o.Plain || caps.Dumb {

@@ -65,7 +65,7 @@ func chat(o *options, _ *cli.Output) error {
 		},
 		Name: opening.name, Notices: notices, Models: models, ModelID: models.startID,
 		Sessions: store, Resume: resume, Model: opening.path,
-		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse, Theme: o.theme,
+		Plain: o.plain, ASCII: o.ascii, NoMouse: o.noMouse, Theme: o.theme, Keys: o.keys,
 	}))
 }
 

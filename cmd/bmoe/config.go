@@ -6,12 +6,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"bmoe/engine/backend"
 	"bmoe/internal/cli"
 	"bmoe/internal/config"
 	"bmoe/internal/userdir"
+	"bmoe/tui"
+
+	"github.com/spf13/pflag"
 )
 
 // configName is the file's name in the user's configuration folder.
@@ -37,12 +41,13 @@ func (o *options) readConfig() (notice string, err error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", cli.Usagef("--config: there is no %s", path)
 	}
-	before, folders := o.cfg, o.modelFolders
+	before, folders, look := o.cfg, o.modelFolders, [...]any{o.theme, o.ascii, o.noMouse}
 	if err == nil {
 		err = o.takeConfig(path, entries)
 	}
 	if err != nil {
-		o.cfg, o.modelFolders = before, folders
+		o.cfg, o.modelFolders, o.keys = before, folders, nil
+		o.theme, o.ascii, o.noMouse = look[0].(string), look[1].(bool), look[2].(bool)
 		return err.Error() + "; started without this file", nil
 	}
 	return "", nil
@@ -50,8 +55,30 @@ func (o *options) readConfig() (notice string, err error) {
 
 // takeConfig gives settings the file's values.
 func (o *options) takeConfig(path string, entries []config.Entry) error {
+	lines := map[string]int{}
 	for _, e := range entries {
 		bad := func(problem string) error { return &config.Error{Path: path, Line: e.Line, Problem: problem} }
+		if e.Table == config.KeysTable {
+			if o.keys == nil {
+				o.keys = tui.Keys{}
+			}
+			o.keys[e.Name] = append(o.keys[e.Name], e.Value)
+			lines[e.Name] = e.Line
+			continue
+		}
+		if f := o.screenFlag(e.Name); f != nil {
+			if o.given(e.Name) {
+				continue
+			}
+			value := e.Value
+			if f.Value.Type() == "bool" {
+				value = map[string]string{backend.On: "true", backend.Off: "false"}[value]
+			}
+			if err := f.Value.Set(value); err != nil {
+				return bad(fmt.Sprintf("%s = %s: %v", e.Name, e.Value, err))
+			}
+			continue
+		}
 		if e.Name == "models-dir" {
 			o.modelFolders = append(o.modelFolders, inFolder(path, e.Value))
 			continue
@@ -78,6 +105,23 @@ func (o *options) takeConfig(path string, entries []config.Entry) error {
 		}
 		if err := o.cfg.Set(row.Name, value, backend.FromFile); err != nil {
 			return bad(o.worded(err).Error())
+		}
+	}
+	var key *tui.KeyError
+	if errors.As(o.keys.Check(), &key) {
+		return &config.Error{Path: path, Line: lines[key.Action], Problem: "[keys] " + key.Error()}
+	}
+	return nil
+}
+
+// screenFlag is a flag of the screen that a file may give a value, nil if it is none.
+func (o *options) screenFlag(name string) *pflag.Flag {
+	if !slices.Contains([]string{"theme", "ascii", "no-mouse"}, name) {
+		return nil
+	}
+	for _, s := range o.groups {
+		if f := s.Lookup(name); f != nil {
+			return f
 		}
 	}
 	return nil

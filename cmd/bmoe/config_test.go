@@ -56,10 +56,14 @@ func TestConfigurationFile(t *testing.T) {
 	}
 	// Anything wrong leaves the whole file out, and the line is named.
 	for text, want := range map[string]string{
-		"lanes = 2\n\nlane = 3\n": `my.toml:3: there is no setting "lane"`,
-		"lanes = 99\n":            "my.toml:1: lanes = \"99\": want 1 to 64",
-		"lanes = 2\ntemp =\n":     "my.toml:2: ",
-		"lanes = 2\n[temp]\n":     "my.toml:2: settings stand alone",
+		"lanes = 2\n\nlane = 3\n":               `my.toml:3: there is no setting "lane"`,
+		"lanes = 99\n":                          "my.toml:1: lanes = \"99\": want 1 to 64",
+		"lanes = 2\ntemp =\n":                   "my.toml:2: ",
+		"lanes = 2\n[temp]\n":                   "my.toml:2: settings stand alone",
+		"lanes = 2\n[keys]\nagin = 'f9'\n":      "my.toml:3: [keys] agin: nothing is called so",
+		"lanes = 2\n[keys]\nagain = 'ctrl+n'\n": "my.toml:3: [keys] again: ctrl+n is the key of new, too",
+		"theme = 'pink'\n":                      "my.toml:1: theme = pink: want auto",
+		"no-mouse = 3\n":                        "my.toml:1: no-mouse = 3",
 	} {
 		write(text)
 		r := succeeds(t, "-p", "a", "-n", "2", "--json", "--temp", "0", "--config", path)

@@ -12,6 +12,7 @@ import (
 	"bmoe/engine/either"
 	"bmoe/engine/remote"
 	"bmoe/internal/cli"
+	"bmoe/tui"
 	"bmoe/tui/term"
 
 	"github.com/spf13/pflag"
@@ -48,6 +49,7 @@ type options struct {
 	progress, json        bool
 	plain, ascii, noMouse bool
 	theme                 string
+	keys                  tui.Keys // other keys of the screen, from the configuration file
 
 	ppl, pplRef  string
 	pplStep      bool

@@ -13,11 +13,15 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// Entry is a setting of the file.
+// KeysTable is the one table that a file may have: what is asked for by which keys.
+const KeysTable = "keys"
+
+// Entry is a setting of the file, or what a key of the table of keys asks for.
 type Entry struct {
 	Name  string
 	Value string // as the setting takes it: on and off for true and false
 	Line  int    // in the file, from 1
+	Table string // that it stands in; empty: none
 }
 
 // Error is a file that cannot be used, with the line that is the reason.
@@ -76,6 +80,7 @@ func parse(path string, b []byte) ([]Entry, error) {
 		return nil, &Error{path, line, problem}
 	}
 	var out []Entry
+	table, of := "", values
 	p := &unstable.Parser{}
 	p.Reset(b)
 	for p.NextExpression() {
@@ -89,20 +94,24 @@ func parse(path string, b []byte) ([]Entry, error) {
 		}
 		key := keys.Node()
 		line := p.Shape(key.Raw).Start.Line
+		if inside, ok := values[KeysTable].(map[string]any); ok && e.Kind == unstable.Table && string(key.Data) == KeysTable && !keys.Next() {
+			table, of = KeysTable, inside
+			continue
+		}
 		if e.Kind != unstable.KeyValue || keys.Next() {
-			return nil, &Error{path, line, "settings stand alone, as in lanes = 8, without tables and dots"}
+			return nil, &Error{path, line, "settings stand alone, as in lanes = 8, without dots and without tables but [keys]"}
 		}
 		name := string(key.Data)
-		all, ok := values[name].([]any)
+		all, ok := of[name].([]any)
 		if !ok {
-			all = []any{values[name]}
+			all = []any{of[name]}
 		}
 		for _, v := range all {
 			text, ok := worded(v)
 			if !ok {
 				return nil, &Error{path, line, fmt.Sprintf("%s: want a text, a number, true or false", name)}
 			}
-			out = append(out, Entry{name, text, line})
+			out = append(out, Entry{name, text, line, table})
 		}
 	}
 	if err := p.Error(); err != nil {

@@ -25,8 +25,14 @@ func TestRead(t *testing.T) {
 	}
 	write("# mine\nlanes = 8\n\ncache = \"auto\"\n\"release-mmap\" = true\noverlap = false # slow\ntemp = 0.7\nseed = 18_000\nmodels-dir = ['/a', '/b']\n")
 	got, err := Read(path)
-	want := []Entry{{"lanes", "8", 2}, {"cache", "auto", 4}, {"release-mmap", "on", 5}, {"overlap", "off", 6}, {"temp", "0.7", 7}, {"seed", "18000", 8},
-		{"models-dir", "/a", 9}, {"models-dir", "/b", 9}}
+	want := []Entry{{"lanes", "8", 2, ""}, {"cache", "auto", 4, ""}, {"release-mmap", "on", 5, ""}, {"overlap", "off", 6, ""}, {"temp", "0.7", 7, ""}, {"seed", "18000", 8, ""},
+		{"models-dir", "/a", 9, ""}, {"models-dir", "/b", 9, ""}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	write("lanes = 8\n[keys]\nagain = \"ctrl+r\"\nlanes-up = [\"f12\", \"U\"]\n")
+	got, err = Read(path)
+	want = []Entry{{"lanes", "8", 1, ""}, {"again", "ctrl+r", 3, KeysTable}, {"lanes-up", "f12", 4, KeysTable}, {"lanes-up", "U", 4, KeysTable}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -39,6 +45,9 @@ func TestRead(t *testing.T) {
 		"lanes = 8\nlanes = 4\n":            2,
 		"a = 1\n\n[streaming]\nlanes = 8\n": 3,
 		"streaming.lanes = 8\n":             1,
+		"[keys.more]\na = 1\n":              1,
+		"[keys]\n[[keys.a]]\nb = 1\n":       2,
+		"keys = 1\n[other]\n":               2,
 		"a = 1\nwhen = 2026-12-01\n":        2,
 		"a = 1\nb = { c = 1 }\n":            2,
 		"what is this":                      1,
