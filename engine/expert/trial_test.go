@@ -1,6 +1,9 @@
 package expert
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
+)
 
 // play runs n tokens that take with ns while guesses are made and without ns while not,
 // and returns how many of them went with guesses.
@@ -23,7 +26,7 @@ func TestTrialSwitchesToWhatIsFaster(t *testing.T) {
 	if on := tr.play(&now, firstHold-1, 30e6, 20e6); on != firstHold-1 || tr.off {
 		t.Fatalf("%d of the first %d tokens went with guesses", on, firstHold-1)
 	}
-	tr.play(&now, 4*trialTokens, 30e6, 20e6)
+	tr.play(&now, 2*trialTokens, 30e6, 20e6)
 	if !tr.off {
 		t.Fatal("guesses that cost a third of every token go on")
 	}
@@ -42,7 +45,7 @@ func TestTrialsBecomeRarer(t *testing.T) {
 	now := int64(1_000_000)
 	tr.play(&now, 4*mostHold, 20e6, 20e6)
 	on := tr.play(&now, 10*mostHold, 20e6, 20e6)
-	if tried := 10*mostHold - on; tr.off || tried < trialTokens || tried > 12*(trialTokens+1) {
+	if tried := 10*mostHold - on; tr.off || tried < trialTokens || tried > 12*trialTokens {
 		t.Errorf("%d of %d tokens went without guesses though nothing is gained, switched off: %v", tried, 10*mostHold, tr.off)
 	}
 }
@@ -57,6 +60,32 @@ func TestTrialGoesByMedians(t *testing.T) {
 		tr.play(&now, 1, 900e6, 1e6)
 		if tr.off {
 			t.Fatal("one token in eleven, or the time between runs, outvoted the median")
+		}
+	}
+}
+
+// A machine that is twice as slow for some seconds, and as fast again, does not switch
+// guesses off that pay a little, nor on again where they cost a little.
+func TestTrialsAreOfPairs(t *testing.T) {
+	for _, off := range []bool{false, true} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		tr, now, wrong := trial{off: off}, int64(1_000_000), 0
+		for range 400 {
+			slow := int64(1 + rng.IntN(2)) // for a while
+			better, worse := slow*100e6, slow*110e6
+			if off {
+				better, worse = worse, better
+			}
+			for range 20 + rng.IntN(40) {
+				noise := 0.97 + 0.06*rng.Float64()
+				tr.play(&now, 1, int64(noise*float64(better)), int64(noise*float64(worse)))
+				if tr.off != off {
+					wrong++
+				}
+			}
+		}
+		if wrong > 0 {
+			t.Errorf("switched off: %v was right; %d tokens went the wrong way", off, wrong)
 		}
 	}
 }
