@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"bmoe/engine/backend"
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/pane"
@@ -421,111 +420,6 @@ func (m *Model) statusLine() string {
 		parts[i] = th.Text(i, th.Dim, s)
 	}
 	return " " + th.Row(m.w-1, 3, parts...)
-}
-
-// footer lists the keys with the state of what they change, in one or two
-// rows.
-func (m *Model) footer() []string {
-	th := m.th
-	shown := m.views.Top()
-	onTwins := m.focus == onPanes || shown != nil
-	var items []term.Part
-	for i := range m.table {
-		r := &m.table[i]
-		if r.label == "" {
-			continue
-		}
-		if r.label == "thoughts" && !m.chat.HasThoughts() {
-			continue
-		}
-		keys, label := caps(r.any, "/"), r.label
-		if onTwins && len(r.panes) > 0 {
-			keys = caps(r.panes, " ")
-			if r.label == "pane" {
-				keys = paneCaps()
-			}
-		}
-		if len(r.panes) > 0 && len(r.any) == 0 && !onTwins {
-			continue
-		}
-		switch r.label {
-		case "cache":
-			if onTwins {
-				keys = "- +"
-			}
-		case "panes":
-			keys = "Tab"
-			if onTwins {
-				label = "prompt"
-			}
-		case "expand":
-			keys = "e"
-		case "stop":
-			if shown != nil {
-				label = "close"
-			}
-		case "quit":
-			if shown != nil && shown.Figures() != view.Live {
-				continue // there q closes, as Esc does
-			}
-		}
-		if r.view == "models" && m.o.Models == nil {
-			continue // there is no changing
-		}
-		row := backend.Find(m.settings, r.setting)
-		if r.setting != "" && row == nil && m.state != loading {
-			continue // this backend has no such setting
-		}
-		it := term.Part{S: th.Bold.On(keys) + " " + label, W: th.Width(keys) + 1 + len(label), Rank: r.rank}
-		if row != nil {
-			v := m.shownValue(row)
-			it.S += " " + th.Accent.On(v)
-			it.W += 1 + len(v)
-			if note, st := m.settingNote(row); note != "" {
-				it.S += " " + st.On(note)
-				it.W += 1 + len(note)
-			}
-		}
-		items = append(items, it)
-	}
-	return m.inRows(items)
-}
-
-// inRows lays the items out in one row if they fit, else in two, dropping the
-// least important when even that is too short.
-func (m *Model) inRows(items []term.Part) []string {
-	th := m.th
-	total := -2
-	for _, it := range items {
-		total += it.W + 2
-	}
-	if total <= m.w {
-		return []string{th.Row(m.w, 2, items...)}
-	}
-	for {
-		split, w := len(items), -2
-		for i, it := range items {
-			if w+it.W+2 > m.w {
-				split = i
-				break
-			}
-			w += it.W + 2
-		}
-		rest := -2
-		for _, it := range items[split:] {
-			rest += it.W + 2
-		}
-		worst := -1
-		for i, it := range items {
-			if it.Rank > 0 && (worst < 0 || it.Rank >= items[worst].Rank) {
-				worst = i
-			}
-		}
-		if rest <= m.w || worst < 0 {
-			return []string{th.Row(m.w, 2, items[:split]...), th.Row(m.w, 2, items[split:]...)}
-		}
-		items = append(items[:worst:worst], items[worst+1:]...)
-	}
 }
 
 // small asks for a bigger terminal.

@@ -134,6 +134,8 @@ func (m *Model) act(b bind) tea.Cmd {
 		}
 	case actPick:
 		m.pick(b.pane)
+	case actPickNext:
+		m.pick((m.picked + 1) % len(m.panes))
 	case actWhy:
 		m.picked = pane.Why()
 		if m.views.Top() != (expanded{m}) {
@@ -364,13 +366,24 @@ func (m *Model) wheel(w tea.MouseWheelMsg) {
 	}
 }
 
-// click picks the pane under the mouse, or folds the reasoning whose header
+// click acts as the key under the mouse, picks the pane there, or folds the reasoning whose header
 // was hit.
-func (m *Model) click(c tea.MouseClickMsg) {
-	if c.Button != tea.MouseLeft || m.views.Top() != nil || m.tooSmall() {
-		return
+func (m *Model) click(c tea.MouseClickMsg) tea.Cmd {
+	if c.Button != tea.MouseLeft || m.tooSmall() {
+		return nil
 	}
 	g := m.geometry()
+	if from := m.h - g.footer; c.Y >= from {
+		return m.clickFooter(c.X, c.Y-from)
+	}
+	if m.views.Top() == nil {
+		m.clickBody(c, g)
+	}
+	return nil
+}
+
+// clickBody is a click on the chat or on a pane.
+func (m *Model) clickBody(c tea.MouseClickMsg, g geometry) {
 	y := c.Y - 1 // under the header
 	if y < 0 || y >= g.body {
 		return

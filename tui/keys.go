@@ -40,7 +40,8 @@ const (
 	actZoomIn
 	actZoomAll
 	actExpand
-	actPick // a pane
+	actPick     // a pane
+	actPickNext // the pane below, or the first
 	actWhy
 	actPickUp
 	actPickDown

@@ -248,7 +248,7 @@ func (m *Model) update(msg tea.Msg) tea.Cmd {
 		m.wheel(msg)
 		return m.factsOfPicked()
 	case tea.MouseClickMsg:
-		m.click(msg)
+		return m.click(msg)
 	case tickMsg:
 		return m.onTick(msg)
 	case openedMsg:

@@ -110,6 +110,9 @@ func (s *shelf) List(ctx context.Context, probe bool, tell func(backend.Shelf)) 
 	if err != nil {
 		return err
 	}
+	if s.o.cfg.SimulateHost != "" {
+		notes = append(notes, "speeds are those of this machine, not of the simulated host")
+	}
 	var far []backend.Model
 	if s.o.connects() {
 		names, server, err := remote.Names(ctx, s.o.remoteConfig())

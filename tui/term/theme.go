@@ -51,7 +51,7 @@ type glyphs struct {
 	Full, Empty, Rest, Mark         string // of a bar: what is taken, what may be, and the rest
 	Line, Over, Focus, Bullet, Warn string
 	Pick                            string // under what is picked
-	ellipsis, Down                  string
+	ellipsis, Down, Up              string
 	Levels                          [8]string // of a column's top, an eighth of a row each
 	UpperHalf, LowerHalf            string    // of a cell of which two share a row; no ASCII
 	// What happened in a cell of a map: now, and some tokens ago.
@@ -65,7 +65,7 @@ var unicodeGlyphs = glyphs{
 	Full: "█", Empty: "░", Rest: "·", Mark: "│",
 	Line: "─", Over: "▲", Focus: "▶", Bullet: "•", Warn: "!",
 	Levels: [8]string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-	Pick:   "▲", ellipsis: "…", Down: "↓", UpperHalf: "▀", LowerHalf: "▄",
+	Pick:   "▲", ellipsis: "…", Down: "↓", Up: "↑", UpperHalf: "▀", LowerHalf: "▄",
 	CellHit: [2]string{"●", "○"}, CellRead: [2]string{"▼", "▽"}, CellEvicted: [2]string{"X", "x"}, CellGuessed: [2]string{"◆", "◇"}, CellStill: "·",
 }
 
@@ -76,7 +76,7 @@ var ASCIIGlyphs = glyphs{
 	Full: "#", Empty: "-", Rest: ".", Mark: "|",
 	Line: "-", Over: "^", Focus: ">", Bullet: "*", Warn: "!",
 	Levels: [8]string{"_", ".", ":", "-", "=", "+", "*", "#"},
-	Pick:   "^", ellipsis: "~", Down: "v",
+	Pick:   "^", ellipsis: "~", Down: "v", Up: "^",
 	CellHit: [2]string{"H", "h"}, CellRead: [2]string{"R", "r"}, CellEvicted: [2]string{"X", "x"}, CellGuessed: [2]string{"P", "p"}, CellStill: ".",
 }
 

@@ -49,8 +49,11 @@ func (p *help) Render(w, h int) []string {
 	th := p.Theme
 	rows := p.rows(w)
 	p.top = min(p.top, max(len(rows)-h, 0))
-	below := len(rows) - p.top - h
+	above, below := p.top, len(rows)-p.top-h
 	rows = fill(rows[p.top:], w, h)
+	if above > 0 {
+		rows[0] = th.Pad(th.Read.On(th.G.Up+" "+units.Plural(int64(above+1), "line")+" above"), w)
+	}
 	if below > 0 {
 		rows[h-1] = th.Pad(th.Read.On(th.G.Down+" "+units.Plural(int64(below+1), "line")+" below"), w)
 	}

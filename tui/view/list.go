@@ -346,3 +346,6 @@ func (l *list) detail(w, h int) []string {
 	add("", l.figures(r))
 	return fill(rows, w, h)
 }
+
+// Typing implements Typist.
+func (l *list) Typing() bool { return l.asking.on }

@@ -420,3 +420,6 @@ func needs(m *backend.Model) (experts, active string) {
 	}
 	return experts, active
 }
+
+// Typing implements Typist.
+func (l *Models) Typing() bool { return true }

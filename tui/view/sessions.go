@@ -209,3 +209,6 @@ func (l *Sessions) Render(w, h int) []string {
 	}
 	return fill(rows, w, h)
 }
+
+// Typing implements Typist.
+func (l *Sessions) Typing() bool { return l.naming.on }

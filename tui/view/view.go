@@ -89,6 +89,9 @@ type View interface {
 	Hints() []string
 }
 
+// Typist is a view into which letters can be typed, so that they are no keys then.
+type Typist interface{ Typing() bool }
+
 // Stack is the views that are open. The last one fills the screen.
 type Stack []View
 
