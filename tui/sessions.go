@@ -258,8 +258,11 @@ func (m *Model) obey() tea.Cmd {
 	if m.views.Top() == m.models {
 		return m.obeyModels()
 	}
-	if name, dir := m.rowsPage.Asked(); name != "" {
-		return m.stepSetting(name, dir)
+	if w, ok := m.rowsPage.Asked(); ok {
+		if w.Dir == 0 {
+			return m.setTyped(w.Name, w.Value)
+		}
+		return m.stepSetting(w.Name, w.Dir)
 	}
 	switch m.runs.Asked() {
 	case view.KeepNote:

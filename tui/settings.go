@@ -248,7 +248,7 @@ func (m *Model) settingRows() []view.Setting {
 		r := &m.settings[i]
 		note, _ := m.settingNote(r)
 		out[i] = view.Setting{Name: r.Name, Value: r.Show(m.wanted(r)), Note: note, Origin: r.Origin, How: howToChange(m.settings, r),
-			Help: backend.Mention(r.Help, m.settings, backend.AsCommand), Idle: backend.Mention(r.Idle, m.settings, backend.AsCommand), Live: r.Live}
+			Help: backend.Mention(r.Help, m.settings, backend.AsCommand), Idle: backend.Mention(r.Idle, m.settings, backend.AsCommand), Live: r.Live, Typed: r.Kind != backend.Switch && r.Idle == ""}
 		for j := range m.table {
 			if m.table[j].setting == r.Name {
 				out[i].Keys = caps(m.table[j].any, " ")
@@ -256,6 +256,24 @@ func (m *Model) settingRows() []view.Setting {
 		}
 	}
 	return out
+}
+
+// setTyped obeys a value that was typed on the page.
+func (m *Model) setTyped(name, value string) tea.Cmd {
+	value = strings.TrimSpace(value)
+	if value == "" {
+		return nil
+	}
+	r, value, told, ok := settingCommand(m.settings, name, value, m.wanted)
+	switch {
+	case !ok || m.state == loading:
+		m.say(m.th.Read, "not now: "+m.busyWith())
+	case told != "":
+		m.say(m.th.Read, term.CleanLine(told))
+	default:
+		return m.wish(r, value)
+	}
+	return nil
 }
 
 // howToChange says how a setting is changed: now, or at the next start.

@@ -30,6 +30,37 @@ func TestPageOfSettings(t *testing.T) {
 	}
 }
 
+// A value can be typed; what the setting does not take is refused, and Esc leaves it.
+func TestValueTypedOnThePage(t *testing.T) {
+	f := newFake()
+	h := start(t, 120, 40, Options{}, f)
+	h.command("/settings")
+	h.keys("enter") // threads are fixed
+	h.keys("down", "down", "enter")
+	h.wants("Enter takes the value", "F1 help")
+	h.typed("4500")
+	h.wants("4500_")
+	h.keys("enter")
+	h.idle()
+	if f.config().cacheMiB != 4500 {
+		t.Errorf("%+v", f.config())
+	}
+	h.keys("enter")
+	h.typed("much")
+	h.keys("enter")
+	h.idle()
+	h.wants(`/cache "much": want 1 or more MiB`)
+	h.keys("enter")
+	h.typed("1")
+	h.keys("esc")
+	h.keys("down", "enter") // a switch turns
+	h.idle()
+	if c := f.config(); c.cacheMiB != 4500 || c.overlap || len(f.changes) != 2 {
+		t.Errorf("%+v, %v", c, f.changes)
+	}
+	h.wants("settings  and where")
+}
+
 // TestGoldenSettings draws the page at the sizes of the other views.
 func TestGoldenSettings(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {

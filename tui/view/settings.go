@@ -15,6 +15,7 @@ type Setting struct {
 	Help   string
 	Idle   string // why it changes nothing; empty if it does
 	Live   bool
+	Typed  bool // Enter has a value typed; else it turns it, as a switch
 }
 
 // Settings is the page of all settings. It asks for those to be changed that can be.
@@ -23,8 +24,15 @@ type Settings struct {
 	rows    func() []Setting
 	at, top int
 	h       int
-	asked   string
-	dir     int
+	asked   *SettingWish
+	typing  entry // a value
+}
+
+// SettingWish is a setting to be changed: by a step, or to a value that was typed.
+type SettingWish struct {
+	Name  string
+	Dir   int // 0: to the value
+	Value string
 }
 
 // NewSettings returns the page of what rows returns.
@@ -32,12 +40,17 @@ func NewSettings(th *term.Theme, rows func() []Setting) *Settings {
 	return &Settings{th: th, rows: rows}
 }
 
-// Asked returns the setting that was to be changed by a step since the last call.
-func (l *Settings) Asked() (name string, dir int) {
-	name, dir = l.asked, l.dir
-	l.asked = ""
-	return name, dir
+// Asked returns what was asked for since the last call.
+func (l *Settings) Asked() (SettingWish, bool) {
+	w := l.asked
+	if l.asked = nil; w == nil {
+		return SettingWish{}, false
+	}
+	return *w, true
 }
+
+// Typing implements Typist.
+func (l *Settings) Typing() bool { return l.typing.on }
 
 func (l *Settings) Title(int) string {
 	return l.th.Title.On("settings") + "  " + l.th.Dim.On("and where each value comes from")
@@ -47,13 +60,24 @@ func (l *Settings) Figures() Figures { return None }
 func (l *Settings) Wheel(dir int)    { l.move(dir) }
 
 func (l *Settings) Hints() []string {
-	return []string{"Left/Right changes it", "Up/Down picks a setting", "Esc closes"}
+	if l.typing.on {
+		return []string{"Enter takes the value", "Esc leaves it"}
+	}
+	return []string{"Left/Right changes it", "Enter types a value", "Up/Down picks a setting", "Esc closes"}
 }
 
 func (l *Settings) move(n int) { l.at = min(max(l.at+n, 0), max(len(l.rows())-1, 0)) }
 
 // Key picks a setting, and asks for it to be changed.
 func (l *Settings) Key(name string) bool {
+	rows := l.rows()
+	if l.typing.on {
+		done, known := l.typing.key(name)
+		if done && l.at < len(rows) {
+			l.asked = &SettingWish{Name: rows[l.at].Name, Value: l.typing.text}
+		}
+		return known
+	}
 	dir := 0
 	switch name {
 	case "up", "k":
@@ -71,8 +95,12 @@ func (l *Settings) Key(name string) bool {
 	default:
 		return false
 	}
-	if rows := l.rows(); dir != 0 && len(rows) > 0 && rows[l.at].Live {
-		l.asked, l.dir = rows[l.at].Name, dir
+	switch {
+	case dir == 0 || l.at >= len(rows) || !rows[l.at].Live:
+	case name == "enter" && rows[l.at].Typed:
+		l.typing.begin("")
+	default:
+		l.asked = &SettingWish{Name: rows[l.at].Name, Dir: dir}
 	}
 	return true
 }
@@ -110,6 +138,9 @@ func (l *Settings) Render(w, h int) []string {
 			v += "  (" + s.Note + ")"
 		case v == "":
 			v = "-"
+		}
+		if i == l.at && l.typing.on {
+			v = l.typing.show(th, value)
 		}
 		line := row(mark, th.Cut(s.Name, name), th.Cut(v, value), s.Origin, s.Keys)
 		switch {
