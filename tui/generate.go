@@ -244,7 +244,11 @@ func (m *Model) onDone(msg doneMsg) tea.Cmd {
 	}
 	m.answer = nil
 	m.nearlyFull(msg.used, msg.ctx)
-	return m.settle()
+	cmd := m.settle()
+	if m.views.Top() == m.models && m.state == idle { // now it can be measured
+		return tea.Batch(cmd, m.listModels())
+	}
+	return cmd
 }
 
 // failure is what went wrong: before anything could be generated, or part way.

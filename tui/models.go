@@ -150,10 +150,11 @@ func (m *Model) onShelf(msg shelfMsg) tea.Cmd {
 	return m.factsOfPicked()
 }
 
-// factsOfPicked asks for what the list does not tell of the picked model.
+// factsOfPicked asks for what the list does not tell of the picked model; not while an
+// answer is being written, in whose figures it would be felt.
 func (m *Model) factsOfPicked() tea.Cmd {
 	z := &m.shelving
-	if m.o.Models == nil || m.views.Top() != m.models {
+	if m.o.Models == nil || m.views.Top() != m.models || m.state == generating {
 		return nil
 	}
 	id := m.models.Wants()

@@ -294,7 +294,8 @@ func TestNoChangeDuringAnAnswer(t *testing.T) {
 	h.f.step = make(chan struct{})
 	h.typed("Why?")
 	h.keys("enter")
-	h.listed()
+	h.keys("ctrl+o")
+	h.wait("the list", func() bool { return h.m.shelving.list == nil })
 	if fmt.Sprint(models.probes) != "[false]" {
 		t.Errorf("probes: %v", models.probes)
 	}
@@ -305,8 +306,14 @@ func TestNoChangeDuringAnAnswer(t *testing.T) {
 	if h.m.state != generating || h.f.closed {
 		t.Error("the model was changed")
 	}
-	h.keys("esc", "esc", "esc")
+	close(h.f.step)
 	h.idle()
+	h.wait("the list", func() bool { return h.m.shelving.list == nil })
+	h.facts()
+	if fmt.Sprint(models.probes) != "[false true]" {
+		t.Errorf("probes: %v", models.probes)
+	}
+	h.wants("filter: llama_", "0.90 to 2.3")
 }
 
 // A model of the hub is looked up first, then downloaded; Esc stops it, and Enter goes

@@ -11,6 +11,9 @@ import (
 // detailRows is what the list leaves to the lines about the picked model.
 func (l *Models) detailRows() int { return min(max(l.h/2, 4), 11) }
 
+// widestName is as wide as the column of names becomes: beyond it a row falls apart.
+const widestName = 64
+
 // modelColumns are the widths of the list's columns; 0: not shown.
 type modelColumns struct{ name, arch, size, share, moe, active, speed, place int }
 
@@ -25,7 +28,7 @@ func columnsOf(w int) modelColumns {
 			taken += n + 2
 		}
 	}
-	c.name = max(w-taken, 8)
+	c.name = min(max(w-taken, 8), widestName)
 	return c
 }
 
