@@ -132,9 +132,9 @@ func (h *harness) facts() {
 }
 
 func TestGoldenModels(t *testing.T) {
-	for _, size := range [][2]int{{80, 24}, {120, 40}, {200, 60}} {
+	for _, size := range [][2]int{{60, 16}, {80, 24}, {120, 40}, {200, 60}} {
 		for _, ascii := range []bool{false, true} {
-			name := sized("models", size)
+			name := fmt.Sprintf("models-%dx%d", size[0], size[1])
 			if ascii {
 				name += "-ascii"
 			}

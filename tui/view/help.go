@@ -68,7 +68,7 @@ func (p *help) rows(w int) []string {
 		keysW, twinW = 15, 12
 	}
 	textW := w - keysW - twinW - cmdW
-	rows := []string{th.Dim.On(th.Pad("key", keysW)+th.Pad("in the panes", twinW)+th.Pad("command", cmdW)) + th.Dim.On(th.Pad("what it does", textW))}
+	rows := []string{th.Dim.On(th.Pad("key", keysW)+th.Pad("in panes", twinW)+th.Pad("command", cmdW)) + th.Dim.On(th.Pad("what it does", textW))}
 	for _, l := range p.Keys() {
 		twinW, cmdW := twinW, cmdW
 		if l.Wide {

@@ -19,8 +19,11 @@ type modelColumns struct{ name, arch, size, share, moe, active, speed, place int
 
 func columnsOf(w int) modelColumns {
 	c := modelColumns{size: 8, share: 6, moe: 7, active: 8, speed: 13}
-	if w >= 100 {
+	switch {
+	case w >= 100:
 		c.arch, c.place = 18, 14
+	case w < 74: // the name is what one looks for
+		c.share, c.moe = 0, 0
 	}
 	taken := 2
 	for _, n := range []int{c.arch, c.size, c.share, c.moe, c.active, c.speed, c.place} {
@@ -38,7 +41,11 @@ func (c modelColumns) line(th *term.Theme, mark, name, arch, size, share, moe, a
 	if c.arch > 0 {
 		out += "  " + th.Pad(arch, c.arch)
 	}
-	out += "  " + th.PadLeft(size, c.size) + "  " + th.PadLeft(share, c.share) + "  " + th.PadLeft(moe, c.moe) + "  " + th.PadLeft(active, c.active) + "  " + th.Pad(speed, c.speed)
+	out += "  " + th.PadLeft(size, c.size)
+	if c.share > 0 {
+		out += "  " + th.PadLeft(share, c.share) + "  " + th.PadLeft(moe, c.moe)
+	}
+	out += "  " + th.PadLeft(active, c.active) + "  " + th.Pad(speed, c.speed)
 	if c.place > 0 {
 		out += "  " + th.Pad(place, c.place)
 	}
