@@ -332,6 +332,7 @@ func (m *Model) onPrepared(msg preparedMsg) tea.Cmd {
 	m.frozen, m.held = nil, nil
 	m.letGo()
 	m.focusLens()
+	m.residents.Map = nil
 	c.under, c.stop = true, cancel
 	m.views.Clear()
 	m.prompt.SetPlaceholder(loadingHint)

@@ -274,6 +274,58 @@ func TestChangeThatIsStopped(t *testing.T) {
 	}
 }
 
+// While no model is open at all, every key and command leaves the screen whole, and a
+// message waits for the model to come.
+func TestKeysWhileTheModelChanges(t *testing.T) {
+	h, models := picker(t, 120, 40, Options{Sessions: sessions.Open(conform.TempDir(t))})
+	h.f.tells = true
+	h.ask("Why is this laptop slow?")
+	h.listed()
+	models.hold = make(chan struct{})
+	h.typed("llama")
+	h.keys("enter")
+	h.wait("the opening", func() bool { return h.m.state == loading })
+	<-models.reached
+	for _, focused := range []focus{onPrompt, onPanes} {
+		for i := range h.m.table {
+			r := &h.m.table[i]
+			for _, b := range append(append([]bind{}, r.any...), r.panes...) {
+				if b.act == actStop || b.act == actCtrlC || b.act == actQuit || b.act == actSuspend {
+					continue
+				}
+				h.m.views.Clear()
+				h.m.setFocus(focused)
+				b.setting, b.view = r.setting, r.view
+				h.exec(h.m.act(b))
+				h.tick()
+				h.screen()
+			}
+		}
+	}
+	h.m.views.Clear()
+	h.m.finding.on = false
+	h.m.setFocus(onPrompt)
+	h.m.prompt.Clear()
+	for _, cmd := range []string{"/why", "/why 3", "/record x", "/again", "/new", "/resume", "/edit", "/regenerate", "/copy", "/lanes 8", "/export x.md", "/models", "/note x", "/find laptop"} {
+		h.typed(cmd)
+		h.keys("enter")
+		h.m.views.Clear()
+		h.m.finding.on = false
+		h.m.setFocus(onPrompt)
+		h.screen()
+	}
+	h.typed("And this one?")
+	h.keys("enter")
+	if h.m.eng != nil || h.m.state != loading {
+		t.Fatalf("state %d", h.m.state)
+	}
+	close(models.hold)
+	h.wait("the answer", func() bool { return h.m.eng != nil && h.m.state == idle && len(h.m.runs.All()) == 1 })
+	if got := models.finished.prompts; len(got) != 1 || got[0] != "And this one?" {
+		t.Errorf("asked %q", got)
+	}
+}
+
 // When neither opens, the program ends and says both.
 func TestChangeWithNoWayBack(t *testing.T) {
 	h, models := picker(t, 80, 24, Options{})
