@@ -26,6 +26,7 @@ type options struct {
 	computeTrace       string
 	record, play       string
 	report             string // a folder
+	tune               bool
 	yes                bool   // write it without asking
 	compare            string // a file of token rows
 	compareWith        string // the other one, an argument
@@ -157,6 +158,7 @@ func (o *options) sections() []section {
 	s.Var(&wordValue{&o.order, orders}, "order", "with --ab or --report: both, every second round backwards, or forward")
 	s.VarP(&intValue{dst: &o.thermalGate, least: 1, most: 150}, "thermal-gate", "", "with --ab or --report: before each run wait until the processor is at most so many degrees Celsius")
 
+	s.BoolVar(&o.tune, "tune", false, "try the settings that can be changed between runs, one after the other, and say in one line which to keep, or that nothing helps; about three minutes")
 	s.text("report", "", &o.report, "DIR", "measure this host, its drive and the engine with the mapping kept and released, show what came of it, and write it into a folder to send (docs/windows.md)")
 	s.BoolVar(&o.yes, "yes", false, "with --report: write without asking")
 	s.text("compare", "", &o.compare, "A.csv", "hold the runs of two files of --csv against each other, the second an argument: what was set otherwise, and what came of it")
@@ -299,7 +301,7 @@ func (o *options) check() error {
 		}
 	}
 	excludes := [][]string{
-		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"record", "connect"}, {"report", "connect"}, {"report", "prompt"}, {"report", "file"}, {"report", "json"}, {"report", "progress"}, {"report", "play"}, {"play", "prompt"}, {"play", "file"}, {"play", "record"}, {"play", "json"}, {"play", "progress"}, {"play", "ab"}, {"show-prompt", "tokenize", "eval-tokens", "ab", "ppl", "compare", "report"}, {"ppl", "prompt"}, {"ppl", "file"}, {"ppl", "progress"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
+		{"prompt", "file", "conversation"}, {"json", "progress"}, {"resume", "no-save"}, {"record", "connect"}, {"report", "connect"}, {"report", "prompt"}, {"report", "file"}, {"report", "json"}, {"report", "progress"}, {"report", "play"}, {"play", "prompt"}, {"play", "file"}, {"play", "record"}, {"play", "json"}, {"play", "progress"}, {"show-prompt", "tokenize", "eval-tokens", "ab", "tune", "ppl", "compare", "report", "play"}, {"tune", "connect"}, {"tune", "progress"}, {"tune", "record"}, {"ppl", "prompt"}, {"ppl", "file"}, {"ppl", "progress"}, {"progress", "ab"}, {"prompt", "tokenize"}, {"prompt", "eval-tokens"}, {"file", "tokenize"}, {"file", "eval-tokens"},
 		{"conversation", "raw"}, {"conversation", "no-think"}, {"chat-template-file", "raw"}, {"no-think", "raw"},
 	}
 	for _, set := range excludes {

@@ -47,6 +47,8 @@ var modes = []mode{
 		[]string{"ppl", "ppl-step", "ppl-ref", "model", "hf", "config", "ctx-size", "n-expert-used", "drop-cold-experts", "drop-renorm", "expert-substitute", "Compute", "Streaming", "json"}, interruptible(measurePPL)},
 	{func(o *options) bool { return o.given("ab") }, "with --ab",
 		[]string{"ab", "cells", "order", "thermal-gate", "csv", "Prompt", "Model", "Compute", "Streaming", "Sampling", sectionRemote, "json"}, interruptible(experiment)},
+	{func(o *options) bool { return o.tune }, "with --tune",
+		[]string{"tune", "Prompt", "Model", "Compute", "Streaming", "Sampling", "json"}, interruptible(tune)},
 	{func(o *options) bool { return o.given("report") }, "with --report",
 		[]string{"report", "yes", "cells", "order", "thermal-gate", "n-predict", "Model", "Compute", "Streaming", "Sampling"}, interruptible(report)},
 	{func(o *options) bool { return o.given("compare") }, "with --compare", []string{"compare", "json"}, compare},

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"bmoe/engine/ab"
 	"bmoe/profile"
 )
 
@@ -70,6 +71,12 @@ func TestTelemetryIsDocumented(t *testing.T) {
 	}
 	if missing := undocumented(reflect.TypeFor[reportRow](), docSection(t, "`--report`")); len(missing) > 0 {
 		t.Errorf("docs/telemetry.md does not tell of these fields of report.json: %q", missing)
+	}
+	if missing := undocumented(reflect.TypeFor[ab.Tuned](), docSection(t, "`--tune`")); len(missing) > 0 {
+		t.Errorf("docs/telemetry.md does not tell of these fields of --tune: %q", missing)
+	}
+	if missing := undocumented(reflect.TypeFor[tuning](), docSection(t, "`--tune`")); len(missing) > 0 {
+		t.Errorf("docs/telemetry.md does not tell of these fields of --tune: %q", missing)
 	}
 	progress := docSection(t, "`--progress`")
 	for line, is := range map[string]reflect.Type{
