@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -77,34 +78,38 @@ func TestTraceReplays(t *testing.T) {
 				continue
 			}
 			for _, ahead := range []bool{false, true} {
+				cfg := cfg
 				cfg.CachePolicy, cfg.Cache = name, budget
 				cfg.Foresight = expert.Foresight{}
 				if ahead {
 					cfg.Foresight = expert.Foresight{1, 2}
 				}
-				s, sink, path := traced(t, cfg)
-				want, last := generateTwice(t, s)
-				if err := sink.Close(); err != nil {
-					t.Fatal(err)
-				}
-				openTrace := func() (io.ReadCloser, error) { return os.Open(path) }
-				head, out, err := replay.Run(openTrace, []replay.Case{{Policy: name, Budget: s.streamer.Stats().Budget}})
-				if err != nil {
-					t.Fatalf("%s, %s: %v", model, name, err)
-				}
-				if got := out[0].All; got != want || got.Evictions == 0 || got.Hits == 0 {
-					t.Errorf("%s, %s, read ahead %v: the engine counted %+v, the replay %+v", model, name, ahead, want, got)
-				}
-				if !slices.Equal(head.SlotBytes, s.routeHead().SlotBytes) || slices.Contains(head.SlotBytes, 0) {
-					t.Errorf("%s: slots of %v bytes are written, %v read", model, s.routeHead().SlotBytes, head.SlotBytes)
-				}
-				hits, recorded, ok, err := replay.Recorded(openTrace)
-				if err != nil || !ok || recorded != name || hits != 100*float64(want.Hits)/float64(want.Lookups) {
-					t.Errorf("%s, %s: the trace tells of %v %% hits under %q (%v, %v), the engine counted %+v", model, name, hits, recorded, ok, err, want)
-				}
-				if !slices.Contains(last.Result.Flags, "traced") {
-					t.Errorf("flags %v: a traced run has to say so", last.Result.Flags)
-				}
+				t.Run(fmt.Sprintf("%s/%s/ahead=%v", model, name, ahead), func(t *testing.T) {
+					t.Parallel() // they wait for reads, too
+					s, sink, path := traced(t, cfg)
+					want, last := generateTwice(t, s)
+					if err := sink.Close(); err != nil {
+						t.Fatal(err)
+					}
+					openTrace := func() (io.ReadCloser, error) { return os.Open(path) }
+					head, out, err := replay.Run(openTrace, []replay.Case{{Policy: name, Budget: s.streamer.Stats().Budget}})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := out[0].All; got != want || got.Evictions == 0 || got.Hits == 0 {
+						t.Errorf("the engine counted %+v, the replay %+v", want, got)
+					}
+					if !slices.Equal(head.SlotBytes, s.routeHead().SlotBytes) || slices.Contains(head.SlotBytes, 0) {
+						t.Errorf("slots of %v bytes are written, %v read", s.routeHead().SlotBytes, head.SlotBytes)
+					}
+					hits, recorded, ok, err := replay.Recorded(openTrace)
+					if err != nil || !ok || recorded != name || hits != 100*float64(want.Hits)/float64(want.Lookups) {
+						t.Errorf("the trace tells of %v %% hits under %q (%v, %v), the engine counted %+v", hits, recorded, ok, err, want)
+					}
+					if !slices.Contains(last.Result.Flags, "traced") {
+						t.Errorf("flags %v: a traced run has to say so", last.Result.Flags)
+					}
+				})
 			}
 		}
 	}

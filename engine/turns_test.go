@@ -67,6 +67,7 @@ func TestTurnsOfHybridModels(t *testing.T) {
 				continue // of other kinds of memory, which marks treat alike
 			}
 			t.Run(arch+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
 				if c.template == "" {
 					real, err := os.ReadFile(conform.Shared(t, "conformance/templates/Qwen3.5-4B.jinja"))
 					if err != nil {

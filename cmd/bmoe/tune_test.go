@@ -10,7 +10,7 @@ func TestTuneOnTheSimulatedHost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("hundreds of runs")
 	}
-	args := []string{"--tune", "--simulate-host", "ntfs", "-n", "12", "--json", "-p", dogStory}
+	args := []string{"--tune", "--simulate-host", "ntfs", "--overlap=false", "-n", "6", "--json", "-p", dogStory}
 	r := bmoe(t, args...)
 	if r.code == 1 && strings.Contains(r.stderr, "nothing counted") { // others use the machine, as the program rightly says
 		t.Log(r.stderr)
@@ -21,7 +21,7 @@ func TestTuneOnTheSimulatedHost(t *testing.T) {
 	}
 	var found tuning
 	parseJSON(t, r.stdout, &found)
-	if !found.Simulated || !found.Same || found.Runs < 20 || len(found.Steps) < 5 {
+	if !found.Simulated || !found.Same || found.Runs < 20 || len(found.Steps) < 4 {
 		t.Errorf("%+v", found)
 	}
 	// What pays is a question of the machine, which others use too: but nothing is kept
