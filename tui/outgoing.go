@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/durable"
 	"bmoe/internal/units"
 	"bmoe/profile"
 	"bmoe/tui/term"
@@ -134,8 +136,11 @@ func readFile(path string, ctx int) (attachment, error) {
 		return attachment{}, fmt.Errorf("%s "+format, append([]any{filepath.Base(path)}, args...)...)
 	}
 	info, err := os.Stat(path)
-	if err != nil {
-		return attachment{}, err
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // systems word it in their own ways
+		return attachment{}, fmt.Errorf("%s: no such file", path)
+	case err != nil:
+		return attachment{}, fmt.Errorf("%s: %w", path, durable.Cause(err))
 	}
 	if !info.Mode().IsRegular() {
 		return refuse("is not a file")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/conform"
 	"bmoe/internal/sessions"
 )
 
@@ -139,7 +140,7 @@ func TestCopyTheAnswer(t *testing.T) {
 
 // A text file goes with the next message; what is none, or cannot fit, is refused.
 func TestAttachAFile(t *testing.T) {
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -219,7 +220,7 @@ func TestCompletion(t *testing.T) {
 
 // What was sent comes back in the next session, if sessions are kept.
 func TestPromptsOverSessions(t *testing.T) {
-	store := sessions.Open(t.TempDir())
+	store := sessions.Open(conform.TempDir(t))
 	h := start(t, 80, 24, Options{Sessions: store}, newFake())
 	h.ask("the first")
 	for range 1000 {

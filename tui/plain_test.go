@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"bmoe/engine/backend"
+	"bmoe/internal/conform"
 	"bmoe/profile"
 	"bmoe/tui/term"
 	"bmoe/tui/view"
@@ -55,7 +56,7 @@ func TestPlainChat(t *testing.T) {
 
 // The chat without a screen tells of experts, layers, notes and files too.
 func TestPlainTellsOfExpertsAndRuns(t *testing.T) {
-	to := filepath.Join(t.TempDir(), "runs.csv")
+	to := filepath.Join(conform.TempDir(t), "runs.csv")
 	out, err := plainSession(t, newFake(), "/layers\n/experts\n/note early\nfirst\n/layers\n/experts\n/note the lid was open\n/runs\n/export "+to+"\n")
 	if err != nil {
 		t.Fatal(err)
@@ -208,7 +209,7 @@ func TestWhyAToken(t *testing.T) {
 
 // The chat without a screen edits, answers anew and attaches files too.
 func TestPlainOutgoing(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "notes.txt")
+	path := filepath.Join(conform.TempDir(t), "notes.txt")
 	if err := os.WriteFile(path, []byte("some notes\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

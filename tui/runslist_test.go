@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"bmoe/internal/conform"
 	"bmoe/internal/sessions"
 )
 
@@ -53,7 +54,7 @@ func TestRunsStandUnderTheirQuestion(t *testing.T) {
 
 // A note is typed on the picked run, marked in the list and kept with the session.
 func TestANoteOnARun(t *testing.T) {
-	store := sessions.Open(t.TempDir())
+	store := sessions.Open(conform.TempDir(t))
 	h := severalRuns(t, 120, 40, Options{Sessions: store})
 	h.keys("f10", "up", "n")
 	h.wants("Enter keeps the note")
@@ -91,7 +92,7 @@ func TestANoteOnARun(t *testing.T) {
 
 // The list is written as CSV and as Markdown; what was not measured is empty.
 func TestRunsAreWritten(t *testing.T) {
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	h := severalRuns(t, 120, 40, Options{Sessions: sessions.Open(dir)})
 	h.typed("/note a, \"b\"")
 	h.keys("enter", "f10", "w")
@@ -148,7 +149,7 @@ func TestRunsThatCannotBeWritten(t *testing.T) {
 	h := start(t, 120, 40, Options{}, newFake())
 	h.keys("f10", "n", "w")
 	h.wants("/export FILE.csv writes the runs anywhere", "no run yet")
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	h = start(t, 120, 40, Options{Sessions: sessions.Open(dir)}, newFake())
 	h.keys("f10", "w")
 	h.wants("no run yet")

@@ -14,12 +14,13 @@ import (
 	"bmoe/engine"
 	"bmoe/engine/backend"
 	"bmoe/engine/demo"
+	"bmoe/internal/conform"
 )
 
 // demoModel writes the embedded model to a folder of the test's.
 func demoModel(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := conform.TempDir(t)
 	for _, k := range []string{"XDG_CACHE_HOME", "HOME"} { // where each system looks for a cache folder
 		t.Setenv(k, dir)
 	}
@@ -178,7 +179,7 @@ func TestReleasingTheMappingOnTheSimulatedHost(t *testing.T) {
 }
 
 func TestAMissingModelIsOneLine(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "none.gguf")
+	path := filepath.Join(conform.TempDir(t), "none.gguf")
 	r := inTerminal(t, 80, 24, nil, Options{Open: func(p func(string, float64)) (backend.Backend, error) {
 		c := engine.DefaultConfig()
 		c.Model = path

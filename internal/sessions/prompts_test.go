@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"bmoe/internal/conform"
 )
 
 // Prompts come back in order, across programs, and the file is bounded.
 func TestPrompts(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new")
+	dir := filepath.Join(conform.TempDir(t), "new")
 	st := Open(dir)
 	if got, err := st.Prompts(); err != nil || len(got) != 0 {
 		t.Fatalf("%q, %v of a folder that is not there", got, err)
@@ -43,7 +45,7 @@ func TestPrompts(t *testing.T) {
 
 // A damaged line costs that line, and a torn one does not spoil the next.
 func TestDamagedPrompts(t *testing.T) {
-	st := Open(t.TempDir())
+	st := Open(conform.TempDir(t))
 	if err := os.WriteFile(filepath.Join(st.dir, promptsFile), []byte("\"good\"\n{not json\n\"tor"), 0o600); err != nil {
 		t.Fatal(err)
 	}
